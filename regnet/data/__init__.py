@@ -1,0 +1,31 @@
+"""Data: the input contract, the table of pairs, synthetic pairs, datasets."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from regnet.data.sample import sample_path
+from regnet.data.spec import InputSpec
+from regnet.data.table import Pair, Subject, read_pairs, read_table
+
+if TYPE_CHECKING:
+    from regnet.data.datamodule import PairsData, SyntheticData
+
+# Loaded on first use: the data modules import lightning, which registration does not need.
+_LAZY = {"SyntheticData": "regnet.data.datamodule", "PairsData": "regnet.data.datamodule"}
+
+__all__ = [
+    "InputSpec",
+    "Pair",
+    "PairsData",
+    "Subject",
+    "SyntheticData",
+    "read_pairs",
+    "read_table",
+    "sample_path",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'regnet.data' has no attribute {name!r}")
