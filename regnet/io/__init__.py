@@ -1,0 +1,22 @@
+"""Files: images, displacement fields, checkpoints. The only package that imports nibabel."""
+
+from .atomic import atomic_path, check_output
+from .checkpoint import read_checkpoint
+from .displacement import read_displacement, read_transform, write_displacement, write_transform
+from .image import Image, as_image, check_image, read_image, read_labels, write_image
+
+__all__ = [
+    "Image",
+    "as_image",
+    "atomic_path",
+    "check_image",
+    "check_output",
+    "read_checkpoint",
+    "read_displacement",
+    "read_image",
+    "read_labels",
+    "read_transform",
+    "write_displacement",
+    "write_image",
+    "write_transform",
+]

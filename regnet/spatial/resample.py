@@ -1,0 +1,95 @@
+"""An image on another grid, through world space."""
+
+import torch
+from torch import Tensor
+
+from regnet import ops
+
+from .grid import Grid, matrix
+
+
+def resample(image: Tensor, source: Grid, target: Grid, order: int = 1, background: float = 0.0) -> Tensor:
+    """Sample an image on another grid; no smoothing, so going much coarser needs some before.
+
+    Args:
+        image: ``(N, C, *source.shape)``; integers are taken as float32.
+        source, target: where the image lies, and where it is wanted.
+        order: of the spline, 0 to 7.
+        background: the value outside the field of view of ``source``.
+
+    Returns:
+        ``(N, C, *target.shape)``.
+
+    Raises:
+        ValueError: the image does not have the shape of ``source``, or the grids differ in dimension.
+    """
+    return warp_image(image, _no_flow(image, target), source, target, order, background)
+
+
+def resample_labels(labels: Tensor, source: Grid, target: Grid, mode: str = "nearest", background: int = 0) -> Tensor:
+    """Sample a label map on another grid.
+
+    Args:
+        labels: ``(N, 1, *source.shape)``, an integer type.
+        source, target: where the labels lie, and where they are wanted.
+        mode: ``"nearest"``, or ``"linear"``: the label that weighs most among the neighbours.
+        background: the label outside the field of view of ``source``.
+
+    Returns:
+        ``(N, 1, *target.shape)``, type of ``labels``.
+    """
+    return warp_labels(labels, _no_flow(labels, target), source, target, mode, background)
+
+
+def in_view(source: Grid, target: Grid, device: torch.device | str | None = None) -> Tensor:
+    """Which voxels of ``target`` have their centre inside the field of view of ``source``.
+
+    Returns:
+        ``(1, 1, *target.shape)``, float32, 1 inside and 0 outside. The edge is that of the operators'
+        ``extrapolate="edge"``: half a voxel and a twentieth beyond the outer centres.
+    """
+    rows = matrix(source=target, target=source)[0]
+    inside = torch.ones(target.shape, dtype=torch.bool)
+    for row, size in zip(rows, source.shape, strict=True):
+        at = row[-1].reshape((1,) * target.ndim)
+        for axis, step in enumerate(row[:-1]):
+            along = [1] * target.ndim
+            along[axis] = -1
+            at = at + step * torch.arange(target.shape[axis], dtype=torch.float64).reshape(along)
+        inside &= (at >= -0.55) & (at <= size - 0.45)
+    return inside[None, None].to(device=device, dtype=torch.float32)
+
+
+def warp_image(image: Tensor, flow: Tensor, source: Grid, target: Grid, order: int, background: float) -> Tensor:
+    """``image`` (on ``source``) at ``p + flow(p)`` for the voxels ``p`` of ``target``; ``background`` out of view.
+
+    Args:
+        image: ``(N, C, *source.shape)``.
+        flow: ``(N or 1, D, *target.shape)``, voxels of ``target``.
+    """
+    _check(image, source)
+    if not image.is_floating_point():
+        image = image.float()
+    to_source = matrix(target, source).to(flow)
+    bound = "replicate" if order <= 1 else "dct1"
+    moved = ops.warp(image - background, flow, order=order, bound=bound, extrapolate="edge", matrix=to_source)
+    return moved + background
+
+
+def warp_labels(labels: Tensor, flow: Tensor, source: Grid, target: Grid, mode: str, background: int) -> Tensor:
+    """As :func:`warp_image`, for a label map ``(N, 1, *source.shape)``."""
+    _check(labels, source)
+    to_source = matrix(target, source).to(flow)
+    return ops.warp_labels(labels, flow, mode=mode, matrix=to_source, background=background)
+
+
+def _no_flow(image: Tensor, target: Grid) -> Tensor:
+    dtype = image.dtype if image.is_floating_point() else torch.float32
+    return torch.zeros((1, target.ndim, *target.shape), dtype=dtype, device=image.device)
+
+
+def _check(image: Tensor, grid: Grid) -> None:
+    if image.ndim != grid.ndim + 2 or tuple(image.shape[2:]) != grid.shape:
+        raise ValueError(
+            f"an image on this grid has the shape (N, C, {', '.join(map(str, grid.shape))}), got {tuple(image.shape)}"
+        )
