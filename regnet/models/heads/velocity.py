@@ -1,0 +1,52 @@
+"""Velocity head: a stationary velocity, integrated to a diffeomorphism."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from regnet import ops
+from regnet.models.heads.field import FieldLayer, to_grid
+
+
+class VelocityHead(nn.Module):
+    """Turn features into a stationary velocity field and integrate it by scaling and squaring.
+
+    The velocity lives and is integrated on the grid of the features: a network of stride 2 gives integration at half
+    the resolution, an eighth of the work in 3-D.
+
+    Args:
+        ndim: number of spatial axes.
+        in_channels: channels of the features.
+        stride: voxels of the image per node of the features, along each axis.
+        steps: squarings of the integration.
+
+    Source:
+        Dalca et al., Medical Image Analysis 2019.
+    """
+
+    def __init__(self, ndim: int, in_channels: int, stride: int = 1, steps: int = 7) -> None:
+        super().__init__()
+        self.stride = stride
+        self.steps = steps
+        self.field = FieldLayer(ndim, in_channels)
+
+    def forward(self, features: Tensor, shape: Sequence[int]) -> dict[str, Tensor]:
+        """Deform a grid of ``shape``.
+
+        Args:
+            features: ``(N, in_channels, *ceil(shape / stride))``.
+            shape: spatial shape of the images.
+
+        Returns:
+            ``displacement``: ``(N, D, *shape)`` float32, voxels of the images, fixed to moving; ``velocity``: the same
+            shape, voxels of the images per unit time, such that ``integrate(velocity)`` is the displacement.
+
+        Raises:
+            ValueError: the features do not fit ``shape`` at this stride.
+        """
+        velocity = self.field(features)
+        displacement = ops.integrate(velocity, steps=self.steps, bound="replicate")
+        return {
+            "displacement": to_grid(displacement, shape, self.stride),
+            "velocity": to_grid(velocity, shape, self.stride),
+        }
