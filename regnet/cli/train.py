@@ -1,0 +1,107 @@
+"""``regnet train``: compose the configuration with Hydra and run it."""
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from hydra.utils import get_object, instantiate
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from regnet.config import config_dir
+from regnet.errors import InputError
+from regnet.training.configuration import check_keys, flat_keys, nearest, read_run
+from regnet.training.experiment import run_experiment
+
+
+def add_parser(subparsers: Any) -> None:
+    """Name the verb; its words belong to Hydra."""
+    subparsers.add_parser("train", help="train a registration network", add_help=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train as ``arguments.overrides``, the words after ``train``, say; ``--resume RUN_DIR`` goes on with a run.
+
+    Raises:
+        InputError: a key, file or image is wrong; the message names it.
+    """
+    words = list(arguments.overrides)
+    # A user's own classes are found from where the user stands, and beside the user's configuration.
+    sys.path.extend([os.getcwd(), *_config_dirs(words)])
+    if words[:1] == ["--resume"]:
+        if len(words) < 2:
+            raise InputError("--resume needs the folder of a run")
+        train(read_run(Path(words[1]), words[2:]))
+        return 0
+    sys.argv = ["regnet train", *words]
+    # Hydra's own report would be a traceback, or two lines and status 1: let the exception through, for one line.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        hydra.main(version_base="1.3", config_path=str(config_dir()), config_name="train")(_job)()
+    except HydraException as error:
+        raise InputError(_explain(error, words)) from error
+    except SystemExit as stop:
+        if isinstance(stop.__cause__, Exception):
+            raise stop.__cause__ from None
+        raise
+    return 0
+
+
+def train(config: DictConfig) -> float:
+    """Run one composed configuration and return the objective of its best checkpoint.
+
+    Raises:
+        InputError: a key, file or image is wrong; the message names it.
+    """
+    try:
+        plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
+        check_keys(plain, get_object)
+        objective = run_experiment(plain, lambda block, **more: instantiate(block, _convert_="all", **more))
+    except (OmegaConfBaseException, HydraException) as error:
+        raise InputError(f"config: {error.__cause__ or error}") from error
+    print(f"{plain['objective']} {objective:.4f} in {plain['paths']['run_dir']}")
+    return objective
+
+
+def _job(config: DictConfig) -> float:
+    try:
+        return train(config)
+    except (ValueError, OSError) as error:
+        raise SystemExit(2) from error  # past Hydra, which would announce it in lines of its own
+
+
+def _config_dirs(words: Sequence[str]) -> list[str]:
+    """What follows --config-dir or -cd."""
+    found = re.findall(r"(?:^|\0)(?:--config-dir|-cd)[=\0]([^\0]+)", "\0".join(words))
+    return [str(Path(folder).resolve()) for folder in found]
+
+
+def _explain(error: HydraException, words: Sequence[str]) -> str:
+    """Hydra's complaint about the words in one line, with the nearest known key."""
+    text = str(error)
+    overridden = re.search(r"Could not override '([^'@]+)", text)
+    missing = re.search(r"Could not find '([^']+)'.*Available options in '([^']*)':(.*)", text, re.DOTALL)
+    if missing:
+        options = [f"{missing[2]}/{option}" for option in missing[3].split()]
+        return f"config: there is no {missing[1]!r}{nearest(missing[1], options)}"
+    if overridden:
+        return f"config: unknown key {overridden[1]!r}{nearest(overridden[1], flat_keys(_compose(words)))}"
+    return f"config: {text}"
+
+
+def _compose(words: Sequence[str]) -> Mapping[str, Any]:
+    """The configuration that the groups among the words choose, or else the default one."""
+    groups = [word for word in words if re.fullmatch(r"[a-z_]+=[A-Za-z0-9_]+", word)]
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
+        try:
+            return hydra.compose("train", groups)
+        except HydraException:
+            return hydra.compose("train")

@@ -1,0 +1,5 @@
+"""Callbacks that regnet adds to Lightning's."""
+
+from regnet.training.callbacks.panels import Panels
+
+__all__ = ["Panels"]

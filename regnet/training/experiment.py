@@ -1,0 +1,96 @@
+"""One training run from a configuration: make its parts, fit, judge the best weights."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from regnet.errors import InputError
+from regnet.models import build, describe
+from regnet.models.registry import packages
+from regnet.training.configuration import check_checkpoint, write_config
+from regnet.training.module import RegistrationModule
+
+Make = Callable[..., Any]
+
+
+def run_experiment(config: Mapping[str, Any], make: Make) -> float:
+    """Train as a configuration says.
+
+    Args:
+        config: resolved, plain containers; see ``configs/train.yaml``.
+        make: turns a block with a ``_target_`` (and further arguments by name) into its object.
+
+    Returns:
+        The objective of the best checkpoint (of the last weights where none was kept).
+
+    Raises:
+        InputError: the run's folder holds another run, a checkpoint does not fit, a class refuses its arguments, no
+            objective was logged, training stopped on a loss that is not finite, or an image is at fault.
+    """
+    pl.seed_everything(config["seed"], workers=True, verbose=False)
+    trusted = packages(config["model"])  # whoever writes a configuration trusts what it names
+    model = describe(config["model"], trusted)
+    network = build(config["model"], trusted)
+    folder = Path(config["paths"]["run_dir"])
+    checkpoint = config["ckpt_path"]
+    if checkpoint:
+        check_checkpoint(Path(checkpoint), model)
+    elif (folder / "checkpoints" / "last.ckpt").exists():
+        raise InputError(f"{folder}: holds a run; go on with `regnet train --resume`, or choose another hydra.run.dir")
+
+    data = make(config["data"])
+    spec = getattr(data, "spec", None)
+    module = RegistrationModule(
+        model=network,
+        loss=make(config["loss"]),
+        optimizer=make(config["optimizer"]),
+        scheduler=make(config["scheduler"]) if config["scheduler"] else None,
+        model_config=model,
+        spec=None if spec is None else spec.to_dict(),
+        objective=config["objective"],
+    )
+    callbacks = [make(block) for block in config["callbacks"].values() if block]
+    loggers = [make(block) for block in config["logger"].values() if block]
+    trainer = make(config["trainer"], callbacks=callbacks, logger=loggers)
+    write_config(config, folder)
+    try:
+        return _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
+    except InputError as error:
+        # From a worker of the data loader it comes with that worker's traceback; its own line is the last.
+        raise InputError(str(error).strip().splitlines()[-1].removeprefix("regnet.errors.InputError: ")) from error
+    finally:
+        # A Weights & Biases run ends with its job, or the next job of a grid would write into it.
+        for logger in loggers:
+            getattr(getattr(logger, "_experiment", None), "finish", int)()
+
+
+def _fit(
+    trainer: pl.Trainer,
+    module: RegistrationModule,
+    data: pl.LightningDataModule,
+    objective: str,
+    checkpoint: str | None,
+    test: bool,
+) -> float:
+    warnings.filterwarnings("ignore", ".*does not have many workers.*")  # the data's configuration says how many
+    trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
+    best = _best_checkpoint(trainer)
+    logged = trainer.validate(module, datamodule=data, ckpt_path=best, verbose=False)[0]
+    if test:
+        trainer.test(module, datamodule=data, ckpt_path=best)
+    if objective not in logged:
+        raise InputError(f"objective: no {objective!r} was logged, only {', '.join(sorted(logged))}")
+    return logged[objective]
+
+
+def _best_checkpoint(trainer: pl.Trainer) -> str | None:
+    kept = [callback for callback in trainer.checkpoint_callbacks if isinstance(callback, ModelCheckpoint)]
+    # The callback that watches a value comes before one that only keeps the last.
+    for callback in sorted(kept, key=lambda callback: callback.monitor is None):
+        if callback.best_model_path and Path(callback.best_model_path).is_file():
+            return callback.best_model_path
+    return None

@@ -1,0 +1,38 @@
+"""How good the registration of a validation batch is, in the numbers that are logged."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+from torch import Tensor
+
+from regnet import metrics, ops
+
+
+def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str, float]:
+    """Overlap, regularity and true error of a batch: means over its pairs.
+
+    Args:
+        outputs: ``displacement`` ``(N, D, *spatial)``, voxels.
+        batch: ``fixed`` ``(N, C, *spatial)``, ``spacing`` ``(N, D)`` mm, and what there is of ``moving_labels``,
+            ``fixed_labels`` ``(N, 1, *spatial)`` and the true ``flow`` ``(N, D, *spatial)``.
+
+    Returns:
+        ``folding`` (fraction of the foreground where the map folds); ``dice`` (mean over the labels, warped nearest)
+        where both images have labels; ``epe`` (mean distance to the true field in the foreground, mm) where it is
+        known.
+    """
+    values: dict[str, list[float]] = defaultdict(list)
+    for n in range(len(batch["fixed"])):
+        flow = outputs["displacement"][n : n + 1].float()
+        foreground = (batch["fixed"][n : n + 1] != 0).any(1, keepdim=True)
+        values["folding"].append(metrics.folding_fraction(flow, foreground))
+        if "flow" in batch:
+            truth = batch["flow"][n : n + 1]
+            values["epe"].append(metrics.endpoint_error(flow, truth, batch["spacing"][n : n + 1], foreground))
+        if "moving_labels" in batch and "fixed_labels" in batch:
+            moved = ops.warp_labels(batch["moving_labels"][n : n + 1], flow, mode="nearest")
+            overlap = metrics.dice(moved, batch["fixed_labels"][n : n + 1])
+            values["dice"].append(fmean(overlap.values()) if overlap else float("nan"))
+    return {name: fmean(each) for name, each in values.items()}

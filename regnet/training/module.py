@@ -1,0 +1,138 @@
+"""The LightningModule: one step of training, one of validation, and what a checkpoint says about itself."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+import regnet
+from regnet.errors import InputError
+from regnet.models import Registration
+from regnet.training.measure import measure
+
+Batch = Mapping[str, Any]
+
+
+class RegistrationModule(pl.LightningModule):
+    """Train a registration model; needs nothing but a ``lightning.Trainer`` and a datamodule.
+
+    Args:
+        model: the model.
+        loss: called as ``loss(outputs, batch)``, returns the total and the raw value of each term
+            (``regnet.losses.Objective``).
+        optimizer: makes the optimiser from the parameters.
+        scheduler: makes the learning-rate schedule from the optimiser; it steps once an epoch.
+        model_config: the plain dictionary that ``regnet.models.build`` makes ``model`` from. It goes into every
+            checkpoint, with ``spec``, so that the file alone can be loaded; without it, it cannot.
+        spec: input contract of the model, as plain values (``InputSpec.to_dict()``).
+        objective: logged value that a ``ReduceLROnPlateau`` watches.
+    """
+
+    def __init__(
+        self,
+        model: Registration,
+        loss: nn.Module,
+        optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = partial(torch.optim.Adam, lr=1e-3),  # noqa: B008
+        scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+        model_config: Mapping[str, Any] | None = None,
+        spec: Mapping[str, Any] | None = None,
+        objective: str = "val/loss",
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.loss = loss
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self.objective = objective
+        # Plain containers only: anything else in a checkpoint is refused by `torch.load(weights_only=True)`.
+        about = {"model": model_config, "spec": spec, "regnet": regnet.__version__}
+        self.save_hyperparameters({name: value for name, value in about.items() if value is not None})
+
+    def forward(self, moving: Tensor, fixed: Tensor, view: Tensor | None = None) -> dict[str, Tensor]:
+        """What the model says; see ``Registration``."""
+        outputs: dict[str, Tensor] = self.model(moving, fixed, view)
+        return outputs
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Loss of one batch.
+
+        Raises:
+            InputError: the loss is not finite; the message names the pairs. No weight has been touched by them.
+        """
+        _, total = self._evaluate(batch, "train")
+        self.log("loss", total.detach(), prog_bar=True, logger=False)
+        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"], **_per_epoch(batch))
+        return total
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> dict[str, Tensor]:
+        """Log loss, overlap, folding and, where the true field is known, the end-point error (mm)."""
+        return self._assess(batch, "val")
+
+    def test_step(self, batch: Batch, batch_idx: int) -> dict[str, Tensor]:
+        """The same for the test split."""
+        return self._assess(batch, "test")
+
+    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
+        """Stop before a gradient that is not finite reaches the weights.
+
+        Raises:
+            InputError: it is not.
+        """
+        gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
+        if gradients and not torch.stack([gradient.abs().max() for gradient in gradients]).isfinite().all():
+            raise InputError(
+                f"epoch {self.current_epoch}, step {self.global_step}: the gradient is not finite; training stops "
+                "before the weights are lost: lower the learning rate, or check the images"
+            )
+
+    def configure_optimizers(self) -> Any:
+        """Optimiser, and schedule where there is one."""
+        optimizer = self.optimizer(self.parameters())
+        if self.scheduler is None:
+            return optimizer
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": self.scheduler(optimizer), "monitor": self.objective},
+        }
+
+    # Lightning steps a ReduceLROnPlateau after the epoch's checkpoint is written, so that a resumed run would miss a
+    # step: it is stepped here instead, before that.
+    def lr_scheduler_step(self, scheduler: Any, metric: Any) -> None:
+        """Step a schedule that watches no value."""
+        if not isinstance(scheduler, ReduceLROnPlateau):
+            super().lr_scheduler_step(scheduler, metric)
+
+    def on_train_epoch_end(self) -> None:
+        """Step a schedule that watches one."""
+        scheduler = self.lr_schedulers()
+        if isinstance(scheduler, ReduceLROnPlateau):
+            scheduler.step(self.trainer.callback_metrics[self.objective])
+
+    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+        outputs = self(batch["moving"], batch["fixed"], batch.get("view"))
+        total, terms = self.loss(outputs, batch)
+        if not total.isfinite():
+            pairs = ", ".join(map(str, batch.get("id", ["?"])))
+            raise InputError(
+                f"epoch {self.current_epoch}, step {self.global_step}: the loss of pair {pairs} is {total.item()}; "
+                "training stops before the weights are lost: check the images of this pair, or lower the learning rate"
+            )
+        terms = {"loss": total, **terms}
+        self.log_dict({f"{stage}/{name}": value.detach() for name, value in terms.items()}, **_per_epoch(batch))
+        return outputs, total
+
+    def _assess(self, batch: Batch, stage: str) -> dict[str, Tensor]:
+        outputs, _ = self._evaluate(batch, stage)
+        values = measure(outputs, batch)
+        self.log_dict({f"{stage}/{name}": value for name, value in values.items()}, **_per_epoch(batch))
+        return outputs
+
+
+def _per_epoch(batch: Batch) -> dict[str, Any]:
+    """How to log a value once an epoch: the mean over the pairs."""
+    return {"on_step": False, "on_epoch": True, "batch_size": len(batch["fixed"])}
