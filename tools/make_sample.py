@@ -11,6 +11,7 @@ import argparse
 import gzip
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import nibabel as nib
 import numpy as np
@@ -108,7 +109,7 @@ def main() -> None:
     means = {}
     affines = {}
     for name in ("colin27_t1", "mni152_t1", "mni152_gm", "mni152_wm"):
-        image = nib.load(arguments.source / f"{name}.nii.gz")
+        image: Any = nib.load(arguments.source / f"{name}.nii.gz")
         means[name] = block_means(np.asanyarray(image.dataobj))
         affines[name] = coarse_affine(image.affine)
         save(arguments.out / f"{name}.nii.gz", means[name], affines[name])

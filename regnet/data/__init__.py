@@ -3,8 +3,13 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from regnet.data.datasets import SyntheticPairs, TablePairs
+from regnet.data.loading import EpochSampler, collate
+from regnet.data.prepare import Prepared, check_labels, prepare, prepare_labels
 from regnet.data.sample import sample_path
+from regnet.data.slices import axial_slice
 from regnet.data.spec import InputSpec
+from regnet.data.synthesis import Recipe, Source, make_sources, synthetic_pair
 from regnet.data.table import Pair, Subject, read_pairs, read_table
 
 if TYPE_CHECKING:
@@ -14,14 +19,27 @@ if TYPE_CHECKING:
 _LAZY = {"SyntheticData": "regnet.data.datamodule", "PairsData": "regnet.data.datamodule"}
 
 __all__ = [
+    "EpochSampler",
     "InputSpec",
     "Pair",
     "PairsData",
+    "Prepared",
+    "Recipe",
+    "Source",
     "Subject",
     "SyntheticData",
+    "SyntheticPairs",
+    "TablePairs",
+    "axial_slice",
+    "check_labels",
+    "collate",
+    "make_sources",
+    "prepare",
+    "prepare_labels",
     "read_pairs",
     "read_table",
     "sample_path",
+    "synthetic_pair",
 ]
 
 

@@ -1,0 +1,209 @@
+"""Lightning data modules: synthetic pairs of a few brains, and pairs of a table."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lightning import LightningDataModule
+from torch.utils.data import DataLoader, Dataset
+
+from regnet.data.datasets import SyntheticPairs, TablePairs
+from regnet.data.loading import EpochSampler, collate
+from regnet.data.prepare import check_labels
+from regnet.data.sample import sample_path
+from regnet.data.slices import axial_slice
+from regnet.data.spec import InputSpec
+from regnet.data.synthesis import Recipe, Source, make_sources
+from regnet.data.table import Pair, Subject, read_table
+from regnet.errors import InputError
+from regnet.io.image import Image, check_image, read_image, read_labels
+
+_SAMPLE_IMAGES = ("colin27_t1", "mni152_t1")
+_SAMPLE_LABELS = ("colin27_tissue", "mni152_tissue")
+_SLICE_HEIGHTS = (-8.0, 0.0, 8.0, 16.0, 24.0)  # mm above a volume's middle: slices with cortex and ventricles
+
+_log = logging.getLogger(__name__)
+
+
+class _Pairs(LightningDataModule):
+    """What both modules share: how loaders are made.
+
+    Attributes:
+        spec: the input contract, stored with the model.
+    """
+
+    def __init__(self, spec: InputSpec | Mapping[str, Any] | None, batch_size: int, num_workers: int, seed: int):
+        super().__init__()
+        self.spec = spec if isinstance(spec, InputSpec) else InputSpec.from_dict(spec or {})
+        self.batch_size = batch_size
+        self.num_workers = num_workers
+        self.seed = seed
+
+    def _loader(self, dataset: Dataset[Any], training: bool) -> DataLoader[Any]:
+        trainer = self.trainer
+        sampler = EpochSampler(
+            dataset,
+            shuffle=training,
+            seed=self.seed,
+            replicas=trainer.world_size if trainer else 1,
+            rank=trainer.global_rank if trainer else 0,
+        )
+        return DataLoader(
+            dataset,
+            batch_size=self.batch_size if training else 1,
+            sampler=sampler,
+            num_workers=self.num_workers,
+            collate_fn=collate,
+            persistent_workers=self.num_workers > 0,
+        )
+
+
+class SyntheticData(_Pairs):
+    """Synthetic pairs of a few brains, by default the two that ship with regnet.
+
+    Args:
+        spec: the input contract, or its plain values; with ``ndim`` 2, axial slices of volumes are used.
+        images: files; ``None``: the sample brains and their tissue classes.
+        labels: one label map per image, or ``None``.
+        shape: of the pairs, voxels; ``None``: what the largest brain needs.
+        pairs: per training epoch.
+        validation_pairs: the same in every epoch, never drawn in training.
+        recipe: how far the images of a pair differ, or its plain values.
+        batch_size: in training; validation takes one pair at a time.
+        num_workers: processes that make pairs; the pairs do not depend on it.
+        seed: of every draw.
+    """
+
+    def __init__(
+        self,
+        spec: InputSpec | Mapping[str, Any] | None = None,
+        images: Sequence[str | Path] | None = None,
+        labels: Sequence[str | Path] | None = None,
+        shape: Sequence[int] | None = None,
+        pairs: int = 256,
+        validation_pairs: int = 8,
+        recipe: Recipe | Mapping[str, Any] | None = None,
+        batch_size: int = 1,
+        num_workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(spec, batch_size, num_workers, seed)
+        if images is None:
+            images = [sample_path(name) for name in _SAMPLE_IMAGES]
+            labels = [sample_path(name) for name in _SAMPLE_LABELS]
+        self.images = [Path(path) for path in images]
+        self.labels = None if labels is None else [Path(path) for path in labels]
+        if self.labels is not None and len(self.labels) != len(self.images):
+            raise InputError(f"data.labels: {len(self.labels)} files for {len(self.images)} images")
+        self.shape = None if shape is None else tuple(shape)
+        self.pairs = pairs
+        self.validation_pairs = validation_pairs
+        self.recipe = recipe if isinstance(recipe, Recipe) else Recipe(**(recipe or {}))
+        self._sources: list[Source] = []
+
+    def setup(self, stage: str | None = None) -> None:
+        """Read the brains, once."""
+        if self._sources:
+            return
+        images = [check_image(read_image(path)) for path in self.images]
+        labels: list[Image | None] = [None] * len(images)
+        for i, path in enumerate(self.labels or ()):
+            own = read_labels(path)
+            check_labels(own, images[i].grid, images[i].name)
+            labels[i] = own
+        if self.spec.ndim == 2:
+            images, labels = _axial(images, labels)
+        self._sources = make_sources(images, labels, self.spec, self.shape)
+
+    def dataset(self, training: bool = True) -> SyntheticPairs:
+        """The pairs of an epoch, or the fixed pairs for validation."""
+        self.setup()
+        length = self.pairs if training else self.validation_pairs
+        return SyntheticPairs(self._sources, self.spec, length, self.recipe, self.seed, training)
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        """Pairs that differ in every epoch."""
+        return self._loader(self.dataset(), training=True)
+
+    def val_dataloader(self) -> DataLoader[Any]:
+        """The fixed pairs."""
+        return self._loader(self.dataset(training=False), training=False)
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        """The fixed pairs."""
+        return self.val_dataloader()
+
+
+class PairsData(_Pairs):
+    """Pairs of a table (``docs/table.md``), of any mix of shapes, spacings and orientations.
+
+    Rows whose ``split`` is ``train`` or empty train; ``val`` validates (without any, the training rows do, and the log
+    says so); ``test`` tests.
+
+    Args:
+        pairs: the table.
+        spec: the input contract, or its plain values.
+        batch_size: in training; images of different sizes are padded to the largest.
+        num_workers: processes that read and prepare.
+        seed: of every draw.
+    """
+
+    def __init__(
+        self,
+        pairs: str | Path,
+        spec: InputSpec | Mapping[str, Any] | None = None,
+        batch_size: int = 1,
+        num_workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(spec, batch_size, num_workers, seed)
+        self.pairs = Path(pairs)
+        self._rows: tuple[Pair, ...] | tuple[Subject, ...] | None = None
+
+    def setup(self, stage: str | None = None) -> None:
+        """Read the table, once; images are read when they are needed."""
+        if self._rows is not None:
+            return
+        self._rows = read_table(self.pairs)
+        if not self._split("", "train"):
+            raise InputError(f"{self.pairs}: no row has the split 'train' (or none at all)")
+        if not self._split("val"):
+            _log.warning("%s: no row has the split 'val': validating on the training pairs", self.pairs)
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        """The training rows, shuffled."""
+        return self._loader(self._set(self._split("", "train"), training=True), training=True)
+
+    def val_dataloader(self) -> DataLoader[Any]:
+        """The validation rows, in order."""
+        return self._loader(self._set(self._split("val") or self._split("", "train")), training=False)
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        """The test rows, in order."""
+        rows = self._split("test")
+        if not rows:
+            raise InputError(f"{self.pairs}: no row has the split 'test'")
+        return self._loader(self._set(rows), training=False)
+
+    def _split(self, *names: str) -> list[Any]:
+        self.setup()
+        return [row for row in self._rows or () if row.split in names]
+
+    def _set(self, rows: Sequence[Any], training: bool = False) -> TablePairs:
+        return TablePairs(rows, self.spec, self.seed, training)
+
+
+def _axial(images: Sequence[Image], labels: Sequence[Image | None]) -> tuple[list[Image], list[Image | None]]:
+    """Slices of every volume; what is 2-D already stays."""
+    flat_images: list[Image] = []
+    flat_labels: list[Image | None] = []
+    for image, own in zip(images, labels, strict=True):
+        if image.grid.ndim == 2:
+            flat_images.append(image)
+            flat_labels.append(own)
+            continue
+        for height in _SLICE_HEIGHTS:
+            flat_images.append(axial_slice(image, height))
+            flat_labels.append(None if own is None else axial_slice(own, height))
+    return flat_images, flat_labels

@@ -1,0 +1,62 @@
+"""How pairs become batches: which item when, and how items of different sizes go together."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from torch.utils.data import DistributedSampler
+
+
+class EpochSampler(DistributedSampler):
+    """Yields ``(epoch, index)``, so that a worker, however long it lives, draws what belongs to this epoch.
+
+    Lightning calls ``set_epoch`` at the start of each epoch, after a resume too; in a loop of your own, call it
+    yourself. Being a ``DistributedSampler``, it is left alone by Lightning when training on several processes.
+
+    Args:
+        dataset: with a length.
+        shuffle: whether the order changes with the epoch (a function of seed and epoch).
+        seed: of the order.
+        replicas: number of processes.
+        rank: of this one.
+    """
+
+    def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0, replicas: int = 1, rank: int = 0) -> None:
+        super().__init__(dataset, num_replicas=replicas, rank=rank, shuffle=shuffle, seed=seed)
+
+    def __iter__(self) -> Iterator[Any]:
+        for index in super().__iter__():
+            yield self.epoch, index
+
+
+def collate(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Stack samples; smaller ones are padded at the end of their axes, with 0, and so are out of view there.
+
+    Args:
+        samples: as the datasets give them. Keys that not all of them have (labels) are left out.
+
+    Returns:
+        Tensors with a batch axis; ``id`` a list of str; ``index`` ``(N,)``.
+    """
+    keys = [key for key in samples[0] if all(key in sample for sample in samples)]
+    return {key: _stack([sample[key] for sample in samples]) for key in keys}
+
+
+def _stack(values: list[Any]) -> Any:
+    first = values[0]
+    if isinstance(first, str):
+        return values
+    if not isinstance(first, Tensor):
+        return torch.tensor(values)
+    if all(value.shape == first.shape for value in values):
+        return torch.stack(values)
+    shape = [max(sizes) for sizes in zip(*(value.shape for value in values), strict=True)]
+    return torch.stack([_pad(value, shape) for value in values])
+
+
+def _pad(value: Tensor, shape: Sequence[int]) -> Tensor:
+    # torch counts the padding from the last axis
+    ends = [amount for n, size in zip(reversed(shape), reversed(value.shape), strict=True) for amount in (0, n - size)]
+    return pad(value, ends)

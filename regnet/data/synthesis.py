@@ -1,0 +1,251 @@
+"""Synthetic pairs: one brain, bent twice by known smooth maps and seen by two different scanners."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, cos, exp, sin
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regnet import ops
+from regnet.data.normalise import normalise
+from regnet.data.prepare import foreground_box, majority, prepare, smooth, smoothing
+from regnet.data.spec import InputSpec
+from regnet.data.splines import control_shape, random_field, spline_field
+from regnet.io.image import Image
+from regnet.spatial.grid import Grid, matrix
+
+_COARSE = 2  # fields are integrated on a lattice of this many voxels, and B-splines between
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How far synthetic pairs differ. Every draw is uniform between two ends or normal around none.
+
+    Attributes:
+        displacement_mm: ends of the deviation (per component) of the deformation between moving and fixed; it is
+            shared at random between the scales. Two brains differ by about 2.
+        anatomy_mm: the same for the deformation of the brain before the pair is made of it.
+        scales_mm: control spacings of the random velocities.
+        rotation_deg, scaling, shift_mm: largest pose change of the brain before the pair is made of it.
+        flip: whether left and right change places in half of the pairs.
+        gamma: deviation of the logarithm of the exponent of the grey values.
+        contrast: largest relative change of gain.
+        bias: deviation of the logarithm of the bias field (control points ``bias_mm`` apart).
+        bias_mm: see ``bias``.
+        noise: largest deviation of the noise (1: the range of the grey values), in the foreground.
+    """
+
+    displacement_mm: tuple[float, float] = (0.5, 3.5)
+    anatomy_mm: tuple[float, float] = (0.0, 3.0)
+    scales_mm: tuple[float, ...] = (16.0, 32.0, 64.0)
+    rotation_deg: float = 5.0
+    scaling: float = 0.08
+    shift_mm: float = 4.0
+    flip: bool = True
+    gamma: float = 0.25
+    contrast: float = 0.2
+    bias: float = 0.15
+    bias_mm: float = 64.0
+    noise: float = 0.03
+
+    def __post_init__(self) -> None:
+        for name in ("displacement_mm", "anatomy_mm", "scales_mm"):  # plain tuples, whatever sequence a config gives
+            object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Source:
+    """An image that pairs are made of, kept on its own voxels so that a pair interpolates it once.
+
+    Attributes:
+        name: for the pairs' ``id``.
+        data: ``(1, C, *spatial)``, normalised, smoothed for the pairs' spacing.
+        labels: ``(1, 1, *spatial)``, the label most frequent in a voxel of the pairs around each voxel, or ``None``.
+        matrix: ``(1, D, D + 1)``, voxel of the pairs' grid to voxel of ``data``.
+        shape: of the pairs' grid.
+        spacing: of the pairs' grid, mm.
+    """
+
+    name: str
+    data: Tensor
+    labels: Tensor | None
+    matrix: Tensor
+    shape: tuple[int, ...]
+    spacing: float
+
+
+def make_sources(
+    images: Sequence[Image],
+    labels: Sequence[Image | None],
+    spec: InputSpec,
+    shape: Sequence[int] | None = None,
+) -> list[Source]:
+    """Prepare images to make pairs of, all on grids of one shape, each centred on its own foreground.
+
+    Args:
+        images: one channel each.
+        labels: as many; ``None`` where there are none.
+        spec: with a spacing, and the normalisation ``percentile`` or ``zscore``.
+        shape: of the pairs; ``None``: the largest foreground and ``spec.margin_mm`` (default 16) around it.
+
+    Raises:
+        InputError: an image is not what the spec asks for.
+        ValueError: the spec has no spacing or another normalisation.
+    """
+    if spec.spacing is None:
+        raise ValueError("synthetic pairs need a spacing in the input spec, got None")
+    if spec.normalisation not in ("percentile", "zscore") or spec.channels != 1:
+        raise ValueError(
+            "synthetic pairs are made with one channel and the normalisation 'percentile' or 'zscore', "
+            f"got {spec.channels} and {spec.normalisation!r}"
+        )
+    ranks = InputSpec(ndim=spec.ndim, spacing=spec.spacing, margin_mm=None)
+    centres, extents = [], []
+    for image in images:
+        whole = prepare(image, ranks)
+        start, stop = (torch.tensor(ends, dtype=torch.float64) for ends in foreground_box(whole, ranks))
+        centres.append(whole.grid.to_world((start + stop - 1) / 2))
+        extents.append(stop - start)
+    if shape is None:
+        margin = ceil((16.0 if spec.margin_mm is None else spec.margin_mm) / spec.spacing)
+        shape = [int(n) + 2 * margin for n in torch.stack(extents).amax(0)]
+    sources = []
+    for image, own, centre in zip(images, labels, centres, strict=True):
+        affine = torch.eye(spec.ndim + 1, dtype=torch.float64)
+        affine[:-1, :-1] *= spec.spacing
+        affine[:-1, -1] = centre - spec.spacing * (torch.tensor(shape, dtype=torch.float64) - 1) / 2
+        grid = Grid(tuple(shape), affine)
+        data = smooth(normalise(image.data, ranks)[None], smoothing(image.grid, grid))
+        sources.append(
+            Source(
+                name=image.path.name.split(".")[0] if image.path else "image",
+                data=data,
+                labels=None if own is None else majority(own, grid, own.grid),
+                matrix=matrix(grid, image.grid),
+                shape=grid.shape,
+                spacing=spec.spacing,
+            )
+        )
+    return sources
+
+
+def generator_of(seed: int, *key: int) -> torch.Generator:
+    """A fresh generator that is a function of seed and key alone, whatever ran before and in whatever process."""
+    state = np.random.SeedSequence([seed, *key]).generate_state(2, np.uint32)
+    return torch.Generator().manual_seed(int(state[0]) << 32 | int(state[1]))
+
+
+def synthetic_pair(source: Source, spec: InputSpec, recipe: Recipe, generator: torch.Generator) -> dict[str, Tensor]:
+    """Make a pair of images from one.
+
+    The brain is posed and bent by ``a`` to give ``moving``, and by ``a`` after ``flow`` to give ``fixed``; both are
+    interpolated once from the source, so neither is blurrier. Before the intensities change,
+    ``warp(moving, flow) ≈ fixed``.
+
+    Args:
+        source: from :func:`make_sources`.
+        spec: the same as there.
+        recipe: how far the two differ.
+        generator: the only source of randomness.
+
+    Returns:
+        ``moving``, ``fixed`` ``(1, *shape)``; ``view`` ``(1, *shape)``, 1 where the moving image reaches; ``flow``
+        ``(D, *shape)``, voxels, on the fixed grid into the moving image; ``spacing`` ``(D,)`` mm; and, where the
+        source has labels, ``moving_labels`` and ``fixed_labels`` ``(1, *shape)``.
+    """
+    anatomy = random_deformation(source.shape, source.spacing, recipe.scales_mm, recipe.anatomy_mm, generator)
+    flow = random_deformation(source.shape, source.spacing, recipe.scales_mm, recipe.displacement_mm, generator)
+    both = ops.compose(anatomy, flow, bound="replicate")
+    to_source = _then(source.matrix, _random_pose(source.shape, source.spacing, recipe, generator)).float()
+
+    def sample(image: Tensor, where: Tensor) -> Tensor:
+        return ops.warp(image, where, bound="replicate", extrapolate="edge", matrix=to_source)
+
+    pair = {
+        "moving": _scan(sample(source.data, anatomy), source.spacing, spec, recipe, generator),
+        "fixed": _scan(sample(source.data, both), source.spacing, spec, recipe, generator),
+        "view": sample(torch.ones_like(source.data[:, :1]), anatomy),
+        "flow": flow,
+    }
+    if source.labels is not None:
+        pair["moving_labels"] = ops.warp_labels(source.labels, anatomy, mode="nearest", matrix=to_source)
+        pair["fixed_labels"] = ops.warp_labels(source.labels, both, mode="nearest", matrix=to_source)
+    pair = {name: value[0] for name, value in pair.items()}
+    pair["spacing"] = torch.full((len(source.shape),), source.spacing)
+    return pair
+
+
+def random_deformation(
+    shape: Sequence[int],
+    spacing: float,
+    scales_mm: Sequence[float],
+    deviation_mm: Sequence[float],
+    generator: torch.Generator,
+) -> Tensor:
+    """A random smooth diffeomorphism: the exponential of velocities of several scales.
+
+    Args:
+        shape: of the grid.
+        spacing: of the grid, mm.
+        scales_mm: control spacings of the velocities.
+        deviation_mm: ends between which the deviation of a component is drawn.
+        generator: source of randomness.
+
+    Returns:
+        ``(1, D, *shape)``, voxels.
+    """
+    low, high = deviation_mm
+    deviation = low + (high - low) * _uniform(generator)
+    shares = torch.rand(len(scales_mm), generator=generator)
+    shares /= shares.norm()
+    lattice = control_shape(shape, _COARSE)
+    step = _COARSE * spacing
+    velocity = torch.zeros(1, len(shape), *lattice)
+    for share, scale in zip(shares.tolist(), scales_mm, strict=True):
+        velocity += random_field(lattice, scale / step, len(shape), generator) * (share * deviation / step)
+    displacement = ops.integrate(velocity, steps=5, bound="replicate")
+    return spline_field(displacement * _COARSE, shape, _COARSE)
+
+
+def _random_pose(shape: Sequence[int], spacing: float, recipe: Recipe, generator: torch.Generator) -> Tensor:
+    """Random rotation, scaling, shift and flip about the grid's centre: ``(1, D, D + 1)`` on voxels, float64."""
+    ndim = len(shape)
+    linear = torch.eye(ndim, dtype=torch.float64)
+    for i in range(ndim):
+        for j in range(i + 1, ndim):
+            angle = np.deg2rad(recipe.rotation_deg) * (2 * _uniform(generator) - 1)
+            turn = torch.eye(ndim, dtype=torch.float64)
+            turn[i, i] = turn[j, j] = cos(angle)
+            turn[i, j], turn[j, i] = -sin(angle), sin(angle)
+            linear = turn @ linear
+    linear = linear * torch.tensor([exp(recipe.scaling * (2 * _uniform(generator) - 1)) for _ in shape])
+    if recipe.flip and _uniform(generator) < 0.5:
+        linear[:, 0] *= -1
+    shift = torch.tensor([recipe.shift_mm / spacing * (2 * _uniform(generator) - 1) for _ in shape])
+    centre = (torch.tensor(shape, dtype=torch.float64) - 1) / 2
+    return torch.cat([linear, (centre - linear @ centre + shift)[:, None]], dim=1)[None]
+
+
+def _then(outer: Tensor, inner: Tensor) -> Tensor:
+    """``outer`` after ``inner``, both ``(1, D, D + 1)``."""
+    linear = outer[..., :-1] @ inner[..., :-1]
+    return torch.cat([linear, outer[..., :-1] @ inner[..., -1:] + outer[..., -1:]], dim=-1)
+
+
+def _scan(image: Tensor, spacing: float, spec: InputSpec, recipe: Recipe, generator: torch.Generator) -> Tensor:
+    """Change the intensities as another scanner would; the background stays what it is."""
+    gain = 1 + recipe.contrast * (2 * _uniform(generator) - 1)
+    exponent = exp(recipe.gamma * float(torch.randn((), generator=generator)))
+    noise = recipe.noise * _uniform(generator)
+    bias = random_field(image.shape[2:], recipe.bias_mm / spacing, 1, generator)
+    changed = image.clamp(0, 1).pow(exponent) * bias.mul_(recipe.bias).exp_() * gain
+    speckle = torch.randn(image.shape, generator=generator).mul_(noise)
+    changed += speckle * (image * 10).clamp(0, 1)
+    changed.clamp_(0, 1)
+    return changed if spec.normalisation == "percentile" else normalise(changed[0], spec)[None]
+
+
+def _uniform(generator: torch.Generator) -> float:
+    return float(torch.rand((), generator=generator))
