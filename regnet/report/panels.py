@@ -1,0 +1,160 @@
+"""The four-panel picture of a registration."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from regnet.io import atomic_path
+
+_TITLES = ("fixed", "moving", "moved", "fixed grid in moving")
+_BACKGROUND = "#101216"
+_INK = "#d7dae0"
+_LINES = 36  # grid lines along the longer side of the slice
+_SIDE = 3.2  # inches of a panel's longer side
+_BAR = 0.45  # inches to the right, for the colour bar
+_TITLE = 0.34  # inches above
+_DPI = 150
+
+
+def four_panels(
+    fixed: Tensor, moving: Tensor, moved: Tensor, flow: Tensor, path: str | Path | None, affine: Tensor | None = None
+) -> np.ndarray:
+    """Draw fixed, moving, moved, and the fixed grid's lines where the map takes them in the moving image.
+
+    The slice is perpendicular to the last axis (axial in a RAS image), through the middle of the fixed image's content.
+    All images share one grey scale each, from the 1st to the 99.5th percentile.
+
+    Args:
+        fixed, moving, moved: ``(*spatial)`` or ``(C, *spatial)``, of which the first channel is drawn, on one grid.
+        flow: ``(D, *spatial)``, voxels, from the fixed into the moving image; 2-D or 3-D.
+        path: a PNG to write, replacing what is there; None writes nothing.
+        affine: ``(D + 1, D + 1)``, voxel -> RAS mm of the grid. With it the picture is upright, left is left, and its
+            proportions and numbers are in mm; None takes the axes as they come, and voxels.
+
+    Returns:
+        ``(height, width, 3)``, uint8.
+
+    Raises:
+        ValueError: the shapes do not belong together.
+        InputError: the file cannot be written.
+    """
+    ndim = flow.shape[0]
+    shape = tuple(flow.shape[1:])
+    if ndim not in (2, 3) or len(shape) != ndim:
+        raise ValueError(f"flow must be (D, *spatial), 2-D or 3-D: got {tuple(flow.shape)}")
+    images = [_first_channel(image, shape) for image in (fixed, moving, moved)]
+    field = flow.detach().cpu().double()
+    unit = "voxel" if affine is None else "mm"
+    images, field, size = _upright(images, field, affine)
+    if ndim == 3:
+        middle = _middle(images[0])
+        images, field, size = [image[..., middle] for image in images], field[:2, ..., middle], size[:2]
+    pixels = _render([image.numpy() for image in images], field.numpy(), size, unit)
+    if path is not None:
+        _write(Path(path), pixels)
+    return pixels
+
+
+def _first_channel(image: Tensor, shape: tuple[int, ...]) -> Tensor:
+    image = image.detach().cpu()
+    image = image[0] if image.dim() == len(shape) + 1 else image
+    if tuple(image.shape) != shape:
+        raise ValueError(f"images must be on the grid of the flow, {shape}: got {tuple(image.shape)}")
+    return torch.nan_to_num(image.double())
+
+
+def _upright(
+    images: list[Tensor], field: Tensor, affine: Tensor | None
+) -> tuple[list[Tensor], Tensor, tuple[float, ...]]:
+    """Images and field with their axes along R, A, S as nearly as flips and swaps make it, and the voxel size."""
+    ndim = len(field)
+    if affine is None:
+        return images, field, (1.0,) * ndim
+    linear = affine[:ndim, :ndim].double().cpu()
+    spacing = linear.norm(dim=0)
+    cosines = linear / spacing
+    order: list[int] = []
+    for world in range(ndim):
+        free = [axis for axis in range(ndim) if axis not in order]
+        order.append(max(free, key=lambda axis: abs(float(cosines[world, axis]))))
+    flips = [world for world in range(ndim) if cosines[world, order[world]] < 0]
+    field = field[order].permute(0, *[1 + axis for axis in order]).flip([1 + axis for axis in flips])
+    field[flips] *= -1
+    images = [image.permute(order).flip(flips) for image in images]
+    return images, field, tuple(float(spacing[axis]) for axis in order)
+
+
+def _middle(image: Tensor) -> int:
+    """Index along the last axis of the middle of what stands out from the darkest value."""
+    weight = (image > image.min() + 0.1 * (image.max() - image.min())).sum((0, 1)).double()
+    if float(weight.sum()) == 0:
+        return image.shape[-1] // 2
+    return round(float((weight * torch.arange(len(weight))).sum() / weight.sum()))
+
+
+def _render(images: list[np.ndarray], field: np.ndarray, size: tuple[float, ...], unit: str) -> np.ndarray:
+    width, height = images[0].shape[0] * size[0], images[0].shape[1] * size[1]
+    inches = _SIDE / max(width, height)
+    panel = width * inches, height * inches
+    total = 4 * panel[0] + _BAR, panel[1] + _TITLE
+    figure = Figure(figsize=total, dpi=_DPI, facecolor=_BACKGROUND)
+    canvas = FigureCanvasAgg(figure)
+    extent = (-0.5 * size[0], width - 0.5 * size[0], -0.5 * size[1], height - 0.5 * size[1])
+    for number, title in enumerate(_TITLES):
+        axes = figure.add_axes(
+            (number * panel[0] / total[0], 0, panel[0] / total[0], panel[1] / total[1]), facecolor=_BACKGROUND
+        )
+        image = images[min(number, 2) if number < 3 else 1]
+        low, high = np.percentile(image, (1, 99.5))
+        high = high if high > low else low + 1
+        if number == 3:
+            high += 1.5 * (high - low)  # the lines are the subject here
+        axes.imshow(
+            image.T, cmap="gray", vmin=low, vmax=high, origin="lower", extent=extent, interpolation="bilinear"
+        )
+        axes.set(xlim=extent[:2], ylim=extent[2:])
+        axes.set_axis_off()
+        axes.set_title(title, color=_INK, fontsize=10, pad=5)
+        if number == 3:
+            lines = axes.add_collection(_grid_lines(field, size))
+            bar_axes = figure.add_axes(
+                ((4 * panel[0] + 0.06) / total[0], 0.12 * panel[1] / total[1], 0.08 / total[0], 0.76 * panel[1] / total[1])
+            )
+            bar = figure.colorbar(lines, cax=bar_axes)
+            bar.outline.set_visible(False)
+            bar.set_label(unit, color=_INK, fontsize=7, labelpad=1)
+            bar_axes.tick_params(colors=_INK, labelsize=6, length=2, pad=1)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def _grid_lines(field: np.ndarray, size: tuple[float, ...]) -> LineCollection:
+    """Every so many rows and columns of the grid, at p + flow(p), coloured by the length of the flow in the slice."""
+    index = np.stack(np.meshgrid(*(np.arange(n) for n in field.shape[1:]), indexing="ij"))
+    scale = np.asarray(size)[:, None, None]
+    place, length = (index + field) * scale, np.linalg.norm(field * scale, axis=0)
+    step = max(1, round(max(field.shape[1:]) / _LINES))
+    starts = [(n - 1) % step // 2 for n in field.shape[1:]]
+    segments, colours = [], []
+    for axis in (0, 1):
+        lines, values = np.moveaxis(place, 1 + axis, 1), np.moveaxis(length, axis, 0)
+        for row in range(starts[axis], field.shape[1 + axis], step):
+            points = lines[:, row].T
+            segments.append(np.stack([points[:-1], points[1:]], axis=1))
+            colours.append((values[row, :-1] + values[row, 1:]) / 2)
+    collection = LineCollection(list(np.concatenate(segments)), cmap="plasma", linewidths=0.7)
+    collection.set_array(np.concatenate(colours))
+    collection.set_clim(0, max(float(length.max()), 1e-6))
+    return collection
+
+
+def _write(path: Path, pixels: np.ndarray) -> None:
+    from PIL import Image  # comes with matplotlib
+
+    with atomic_path(path, overwrite=True) as temporary:
+        Image.fromarray(pixels).save(temporary, format="PNG")
