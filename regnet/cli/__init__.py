@@ -1,0 +1,1 @@
+"""The ``regnet`` command: one small file a verb."""

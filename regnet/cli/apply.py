@@ -1,0 +1,120 @@
+"""``regnet apply``: an image or label map along one transform or several, interpolated once."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regnet.cli.output import check_suffix, outputs
+from regnet.cli.register import background_of, set_threads
+from regnet.errors import InputError
+from regnet.io import Image, read_image, read_labels, read_transform, write_image
+from regnet.io.image import VOLUME_SUFFIXES
+from regnet.io.picture import SUFFIXES as PICTURE_SUFFIXES
+from regnet.spatial import Grid, Transform
+
+_INVERSE = ":inverse"
+_ORDERS = {"nearest": 0, "linear": 1, "cubic": 3}
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the verb and its options."""
+    parser = subparsers.add_parser(
+        "apply",
+        help="carry an image or label map along a transform",
+        description="Resample an image or label map on the grid of a reference image, along transforms.",
+    )
+    parser.add_argument("--moving", type=Path, required=True, help="image or label map to resample")
+    parser.add_argument("--reference", type=Path, required=True, help="image whose grid the result has (the fixed one)")
+    parser.add_argument(
+        "-t",
+        "--transform",
+        action="append",
+        default=[],
+        metavar="T[:inverse]",
+        help="displacement field, fixed -> moving, as `regnet register --warp` or ANTs writes it; several: as ANTs, "
+        "the last given touches the image first; none: the same place in the world; `:inverse` inverts it",
+    )
+    parser.add_argument(
+        "--interp",
+        choices=("nearest", "linear", "cubic", "label"),
+        default="linear",
+        help="linear (default) or cubic for images; nearest, or label (the label that weighs most among the "
+        "neighbours) for label maps, whose integers and type are kept",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="file to write")
+    parser.add_argument(
+        "--background",
+        type=float,
+        help="value outside the moving image's field of view; default: 0, or the minimum of an image that goes below",
+    )
+    parser.add_argument("--threads", type=int, help="processor threads; default: all that torch takes")
+    parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
+    set_threads(args.threads)
+    check_suffix(args.out, (*VOLUME_SUFFIXES, *PICTURE_SUFFIXES), "--out")
+    with outputs([args.out], args.overwrite):
+        reference = read_image(args.reference)
+        moving = _read_moving(args.moving, args.interp)
+        transform = chain([_read(word) for word in args.transform], reference.grid)
+        if moving.data.is_floating_point():
+            background = background_of(moving, args.background)
+            data = transform.apply(moving.data[None], moving.grid, order=_ORDERS[args.interp], background=background)
+            write_image(args.out, data[0], reference)
+        else:
+            data = transform.apply_labels(
+                moving.data[None],
+                moving.grid,
+                mode="nearest" if args.interp == "nearest" else "linear",
+                background=_whole(args.background),
+            )
+            write_image(args.out, data[0], reference, dtype=moving.stored_dtype)
+    print(args.out)
+    return 0
+
+
+def chain(transforms: list[Transform], grid: Grid) -> Transform:
+    """One map for several, on ``grid``.
+
+    Args:
+        transforms: in the order of ANTs: a point of the fixed space goes through the first, then the second, ...
+        grid: of the result; no transform at all gives the identity.
+    """
+    if len(transforms) == 1:
+        return transforms[0].on(grid)
+    axes = [torch.arange(n, dtype=torch.float64) for n in grid.shape]
+    voxels = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
+    points = grid.to_world(voxels)
+    for transform in transforms:
+        points = transform.map_points(points)
+    flow = (grid.to_voxel(points) - voxels).movedim(-1, 0)
+    return Transform(flow.to(torch.float32).contiguous(), grid)
+
+
+def _read(word: str) -> Transform:
+    if word.endswith(_INVERSE):
+        return read_transform(word.removesuffix(_INVERSE)).inverse()
+    return read_transform(word)
+
+
+def _read_moving(path: Path, interp: str) -> Image:
+    """With its integers where labels are meant: for ``label``, and for ``nearest`` when the file holds integers."""
+    if interp == "label":
+        return read_labels(path)
+    image = read_image(path)
+    integers = image.stored_dtype is None or image.stored_dtype.kind in "iu"
+    if interp == "nearest" and integers and torch.equal(image.data, image.data.round()):
+        return read_labels(path)
+    return image
+
+
+def _whole(background: float | None) -> int:
+    if background is None:
+        return 0
+    if background != round(background):
+        raise InputError(f"--background {background}: a label map needs a whole number")
+    return int(background)

@@ -1,0 +1,49 @@
+"""``regnet info``: what is installed, and which compiled core runs."""
+
+import argparse
+import importlib.util
+import platform
+from importlib import metadata
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from regnet import __version__
+from regnet.config import config_dir
+from regnet.data.sample import sample_names
+
+_PACKAGES = ("lightning", "hydra-core", "nibabel", "numpy", "scipy", "matplotlib", "tensorboard", "wandb")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the verb; it has no options."""
+    subparsers.add_parser("info", help="say what is installed and which compiled core runs", description=__doc__)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table."""
+    table = Table(title="regnet", show_header=False)
+    table.add_row("regnet", __version__)
+    table.add_row("compiled core", _core())
+    table.add_row("python", platform.python_version())
+    table.add_row("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
+    table.add_row("machine", f"{platform.system()} {platform.machine()}")
+    table.add_row("configuration", str(config_dir()))
+    table.add_row("sample images", ", ".join(sample_names()))
+    for name in _PACKAGES:
+        table.add_row(name, _version(name))
+    Console().print(table)
+    return 0
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _core() -> str:
+    raise NotImplementedError

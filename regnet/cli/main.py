@@ -1,0 +1,99 @@
+"""Entry of the ``regnet`` command: finds the verb, loads only that verb's module, and turns mistakes into one line."""
+
+import argparse
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NoReturn
+
+from regnet import __version__
+
+VERBS = {
+    "train": "train a registration network",
+    "register": "register a moving image to a fixed one",
+    "apply": "carry an image or label map along a transform",
+    "evaluate": "measure transforms of a table of pairs",
+    "info": "say what is installed and which compiled core runs",
+}
+MISTAKE = 2
+INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(MISTAKE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: the words after ``regnet``; default: those of this process.
+
+    Returns:
+        Exit status: 0, or 2 for a mistake of the user's, which was told in one line on stderr. With
+        ``REGNET_TRACEBACK=1`` the exception is raised instead.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    # Only the verb that is asked for is imported: `regnet info` should not wait for a training framework.
+    modules = {verb: _module(verb) for verb in VERBS if words and verb == words[0]}
+    parser = _parser(modules)
+    warnings.showwarning = _show_warning
+    try:
+        if words[:1] == ["train"]:
+            # All of it belongs to Hydra, options included.
+            return int(modules["train"].run(argparse.Namespace(overrides=words[1:])))
+        arguments = parser.parse_args(words)
+        if arguments.verb is None:
+            parser.print_help()
+            return MISTAKE
+        return int(modules[arguments.verb].run(arguments))
+    except KeyboardInterrupt:
+        print("regnet: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, OSError, MemoryError) as error:
+        if os.environ.get("REGNET_TRACEBACK"):
+            raise
+        print(f"regnet: error: {_one_line(error)}", file=sys.stderr)
+        return MISTAKE
+
+
+def _module(verb: str) -> ModuleType:
+    return importlib.import_module(f"regnet.cli.{verb}")
+
+
+def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="regnet",
+        description="Train deformable registration networks and run them on medical images.",
+        epilog="verbs: " + "; ".join(f"{verb}: {text}" for verb, text in VERBS.items()) + ". See regnet VERB --help.",
+    )
+    parser.add_argument("--version", action="version", version=f"regnet {__version__}")
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB")
+    for verb, text in VERBS.items():
+        if verb in modules:
+            modules[verb].add_parser(subparsers)
+        else:
+            subparsers.add_parser(verb, help=text, add_help=False)
+    return parser
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error}" if str(error) else "out of memory"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    print(f"regnet: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

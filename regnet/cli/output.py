@@ -1,0 +1,55 @@
+"""The files that one command writes: refused early, and all written or none."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from regnet.errors import InputError
+from regnet.io import check_output
+
+
+@contextmanager
+def outputs(paths: Sequence[Path], overwrite: bool) -> Iterator[None]:
+    """Check the names before the block works, and remove what it wrote of them when it fails.
+
+    Args:
+        paths: every file the block will write.
+        overwrite: whether existing ones may be replaced.
+
+    Raises:
+        InputError: a file exists already or is named twice.
+    """
+    seen = set()
+    for path in paths:
+        check_output(path, overwrite)
+        if path.resolve() in seen:
+            raise InputError(f"{path}: is named for two outputs")
+        seen.add(path.resolve())
+    before = {path: _stamp(path) for path in paths}
+    try:
+        yield
+    except BaseException:
+        for path in paths:
+            if _stamp(path) != before[path]:
+                with suppress(OSError):
+                    path.unlink()
+        raise
+
+
+def check_suffix(path: Path, suffixes: Sequence[str], what: str) -> None:
+    """Refuse a name whose kind we cannot write, before the work.
+
+    Raises:
+        InputError: ``path`` ends with none of ``suffixes``.
+    """
+    if not path.name.lower().endswith(tuple(suffixes)):
+        raise InputError(f"{path}: {what} is written as {', '.join(suffixes)}")
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What tells one version of a file from the next; None: no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

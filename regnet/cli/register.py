@@ -1,0 +1,207 @@
+"""``regnet register``: one pair of images in, moved image and transform out."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from regnet import ops
+from regnet.cli.output import check_suffix, outputs
+from regnet.data.prepare import check_labels
+from regnet.errors import InputError
+from regnet.inference import load_model, register
+from regnet.io import Image, check_image, read_image, read_labels, write_image, write_transform
+from regnet.io.image import VOLUME_SUFFIXES
+from regnet.io.picture import SUFFIXES as PICTURE_SUFFIXES
+from regnet.spatial import Transform
+
+_IMAGES = ("moved", "moved_labels", "jacobian")
+_FIELDS = ("warp", "inverse_warp")
+_WRITTEN = (*_IMAGES, *_FIELDS, "figure")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the verb and its options."""
+    parser = subparsers.add_parser(
+        "register",
+        help="register a moving image to a fixed one",
+        description="Register a moving image to a fixed one: with a trained network, by optimising this pair, or both. "
+        "The two may have any shapes, spacings and orientations.",
+    )
+    parser.add_argument("--moving", type=Path, required=True, help="image to deform: .nii, .nii.gz, .mgz, .png, .tif")
+    parser.add_argument("--fixed", type=Path, required=True, help="image to deform it to; its grid is the outputs'")
+    parser.add_argument("--model", default="none", help="run folder or checkpoint of a trained network; default: none")
+    parser.add_argument(
+        "--refine",
+        type=int,
+        default=0,
+        metavar="N",
+        help="optimise this pair for N steps after the network (0: none; 100 is a good number)",
+    )
+    files = parser.add_argument_group("outputs (at least one)")
+    files.add_argument("--moved", type=Path, help="the moving image on the fixed grid, interpolated once")
+    files.add_argument(
+        "--warp",
+        type=Path,
+        help="displacement field as ITK and ANTs use it: on the fixed grid, pointing from fixed to moving, LPS mm; "
+        "it resamples images moving -> fixed, and carries points fixed -> moving",
+    )
+    files.add_argument("--inverse-warp", type=Path, help="the same in the other direction, on the moving grid")
+    files.add_argument("--moving-labels", type=Path, help="label map of the moving image, for --moved-labels")
+    files.add_argument("--moved-labels", type=Path, help="the moving labels on the fixed grid, by nearest neighbour")
+    files.add_argument(
+        "--jacobian",
+        type=Path,
+        help="determinant of the map's Jacobian on the fixed grid: below 1 where the moving structure was enlarged",
+    )
+    files.add_argument("--figure", type=Path, help="PNG of fixed, moving, moved image and warped grid")
+    parser.add_argument(
+        "--background",
+        type=float,
+        help="value outside the moving image's field of view; default: 0, or the minimum of an image that goes below",
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda:0; default: auto")
+    parser.add_argument("--threads", type=int, help="processor threads; default: all that torch takes")
+    parser.add_argument("--seed", type=int, default=0, help="seed of torch's random numbers; default: 0")
+    parser.add_argument("--trust", action="append", default=[], metavar="PACKAGE", help="allow this package's networks")
+    parser.add_argument("--overwrite", action="store_true", help="replace outputs that exist")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
+    began = time.perf_counter()
+    written = _check_options(args)
+    set_threads(args.threads)
+    torch.manual_seed(args.seed)
+    device = choose_device(args.device)
+    with outputs(list(written.values()), args.overwrite):
+        moving, fixed = check_image(read_image(args.moving)), check_image(read_image(args.fixed))
+        labels = None if args.moving_labels is None else read_labels(args.moving_labels)
+        if labels is not None:
+            check_labels(labels, moving)
+        model = None if args.model == "none" else load_model(args.model, trust=args.trust)
+        with _progress_bar() as bar:
+            task = bar.add_task("refining", total=args.refine, loss="", visible=args.refine > 0)
+            transform = register(
+                moving,
+                fixed,
+                model,
+                args.refine,
+                device=device,
+                progress=lambda done, _, loss: bar.update(task, completed=done, loss=f"loss {loss:.4f}"),
+            )
+        _write(args, moving, fixed, labels, transform)
+    _summary(transform, fixed, written, time.perf_counter() - began)
+    return 0
+
+
+def set_threads(count: int | None) -> None:
+    """Set the number of processor threads, of torch and of the compiled core.
+
+    Raises:
+        InputError: less than one.
+    """
+    if count is None:
+        return
+    if count < 1:
+        raise InputError(f"--threads {count}: at least 1 is needed")
+    torch.set_num_threads(count)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device that ``name`` means; ``auto`` is the processor until the operators run elsewhere.
+
+    Raises:
+        InputError: there is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"--device {name}: no such device; use auto, cpu or cuda:0") from error
+    if device.type != "cpu":
+        raise InputError(f"--device {name}: this build of regnet computes on the processor only; use cpu")
+    return device
+
+
+def background_of(image: Image, asked: float | None) -> float:
+    """The value outside the field of view: as asked, else 0, or the minimum of an image that goes below 0."""
+    return min(0.0, float(image.data.min())) if asked is None else asked
+
+
+def _check_options(args: argparse.Namespace) -> dict[str, Path]:
+    """The files to write, by option; refuses what cannot work before any of the work."""
+    written = {name: getattr(args, name) for name in _WRITTEN if getattr(args, name) is not None}
+    if not written:
+        options = ", ".join("--" + name.replace("_", "-") for name in _WRITTEN)
+        raise InputError(f"nothing to write: give at least one of {options}")
+    if args.refine < 0:
+        raise InputError(f"--refine {args.refine}: the number of steps cannot be negative")
+    if args.model == "none" and args.refine == 0:
+        raise InputError("nothing to register with: give --model, --refine, or both")
+    if (args.moving_labels is None) != (args.moved_labels is None):
+        raise InputError("--moving-labels and --moved-labels belong together: give both or neither")
+    for name, path in written.items():
+        if name in _IMAGES:
+            check_suffix(path, (*VOLUME_SUFFIXES, *PICTURE_SUFFIXES), f"--{name.replace('_', '-')}")
+        elif name in _FIELDS:
+            check_suffix(path, (".nii", ".nii.gz"), f"--{name.replace('_', '-')}")
+        else:
+            check_suffix(path, (".png",), f"--{name}")
+    return written
+
+
+def _write(args: argparse.Namespace, moving: Image, fixed: Image, labels: Image | None, transform: Transform) -> None:
+    moved = None
+    if args.moved is not None or args.figure is not None:
+        background = background_of(moving, args.background)
+        moved = transform.apply(moving.data[None], moving.grid, background=background)[0]
+    if args.moved is not None and moved is not None:
+        write_image(args.moved, moved, fixed)
+    if args.warp is not None:
+        write_transform(args.warp, transform, fixed)
+    if args.inverse_warp is not None:
+        write_transform(args.inverse_warp, transform.inverse().on(moving.grid), moving)
+    if args.moved_labels is not None and labels is not None:
+        moved_labels = transform.apply_labels(labels.data[None], labels.grid)[0]
+        write_image(args.moved_labels, moved_labels, fixed, dtype=labels.stored_dtype)
+    if args.jacobian is not None:
+        write_image(args.jacobian, ops.jacobian_determinant(transform.flow[None])[0], fixed)
+    if args.figure is not None and moved is not None:
+        # Drawing needs matplotlib, which takes longer to load than a small registration.
+        from regnet.report import four_panels
+
+        there = Transform.identity(fixed.grid).apply(moving.data[None], moving.grid)[0]
+        args.figure.parent.mkdir(parents=True, exist_ok=True)
+        four_panels(fixed.data, there, moved, transform.flow, args.figure)
+
+
+def _progress_bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[loss]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def _summary(transform: Transform, fixed: Image, written: dict[str, Path], seconds: float) -> None:
+    inside = fixed.data[0] > background_of(fixed, None)
+    length = transform.displacement_mm().norm(dim=0)[inside]
+    folded = (ops.jacobian_determinant(transform.flow[None])[0, 0][inside] <= 0).double().mean()
+    table = Table(title=f"registered in {seconds:.1f} s", show_header=False)
+    table.add_row("displacement in the fixed foreground", f"mean {length.mean():.2f} mm, most {length.max():.2f} mm")
+    table.add_row("folded voxels there", f"{100 * float(folded):.4f} %")
+    for name, path in written.items():
+        table.add_row(name.replace("_", " "), str(path))
+    Console().print(table)
