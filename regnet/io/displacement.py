@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io.atomic import atomic_path
-from regnet.io.image import Image, affine_mm, embed, load_numbers, open_volume, set_geometry
+from regnet.io.image import Image, affine_mm, embed, load_numbers, open_volume, says_place, set_geometry
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
 
@@ -117,6 +117,8 @@ def write_transform(
     image = nib.Nifti1Image(array, affine)
     header: Any = image.header
     header.set_intent(_VECTOR)
-    set_geometry(header, affine, like.header if isinstance(like, Image) else None)
+    # A fixed image whose codes are both 0 leaves the place to the reader's guess; a field says where it lies.
+    codes = like.header if isinstance(like, Image) and says_place(like.header) else None
+    set_geometry(header, affine, codes)
     with atomic_path(path, overwrite) as temporary:
         nib.save(image, temporary)

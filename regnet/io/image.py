@@ -1,5 +1,6 @@
 """Images and label maps: NIfTI, MGH and grey 2-D PNG/TIFF."""
 
+import gzip
 import warnings
 import zlib
 from dataclasses import dataclass
@@ -81,8 +82,12 @@ def read_labels(path: str | Path, spacing: float | tuple[float, float] | None = 
     return _read(Path(path), spacing, labels=True)
 
 
-def as_image(source: Any) -> Image:
+def as_image(source: Any, labels: bool = False) -> Image:
     """Take an image as a caller has it: a path, an :class:`Image`, a nibabel image, or a pair (array, affine).
+
+    Args:
+        source: the image; an array is ``(*spatial)`` or ``(C, *spatial)``, its affine ``(D + 1, D + 1)``, RAS mm.
+        labels: keep integers, as :func:`read_labels`.
 
     Raises:
         InputError: none of these, or what :func:`read_image` refuses.
@@ -90,17 +95,17 @@ def as_image(source: Any) -> Image:
     if isinstance(source, Image):
         return source
     if isinstance(source, str | Path):
-        return read_image(source)
+        return read_labels(source) if labels else read_image(source)
     if isinstance(source, nib.spatialimages.SpatialImage):
         name = source.get_filename()
-        return _from_nibabel(source, Path(name) if name else None, labels=False)
+        return _from_nibabel(source, Path(name) if name else None, labels)
     if isinstance(source, tuple) and len(source) == 2:
         data, affine = torch.as_tensor(source[0]), torch.as_tensor(source[1])
         ndim = affine.shape[-1] - 1
         if data.ndim not in (ndim, ndim + 1):
             raise InputError(f"image in memory: an affine of {tuple(affine.shape)} needs {ndim} axes, got {data.ndim}")
-        data = data if data.ndim == ndim + 1 else data[None]
-        return Image(data.detach().float(), Grid(tuple(data.shape[1:]), affine))
+        data = (data if data.ndim == ndim + 1 else data[None]).detach()
+        return Image(data if labels else data.float(), Grid(tuple(data.shape[1:]), affine))
     raise InputError(f"an image is a path, a nibabel image or a pair (array, affine), got {type(source).__name__}")
 
 
@@ -158,6 +163,11 @@ def embed(grid: Grid) -> np.ndarray:
     return affine
 
 
+def says_place(header: Any) -> bool:
+    """Whether a header tells where its voxels lie: False for NIfTI with sform and qform codes both 0."""
+    return not isinstance(header, nib.Nifti1Header) or bool(header["sform_code"]) or bool(header["qform_code"])
+
+
 def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
     """Give a NIfTI header one affine in sform and qform, with the codes of ``like`` (a header) where it has any."""
     sform, qform = (int(like["sform_code"]), int(like["qform_code"])) if isinstance(like, nib.Nifti1Header) else (1, 1)
@@ -187,9 +197,13 @@ def open_volume(path: Path) -> Any:
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
     try:
-        return nib.load(path)
+        image: Any = nib.load(path)
+        if path.name.lower().endswith((".gz", ".mgz")):
+            # gzip compares its checksum only at the end of the file, so read to there.
+            image = type(image).from_bytes(gzip.decompress(path.read_bytes()))
     except _READ_ERRORS as error:
-        raise InputError(f"{path}: not a readable image, damaged or of another kind ({_line(error)})") from error
+        raise InputError(f"{path}: truncated, damaged or not an image ({_line(error)})") from error
+    return image
 
 
 def load_numbers(image: Any, path: Path | None, dtype: Any = None) -> np.ndarray:
@@ -201,7 +215,7 @@ def load_numbers(image: Any, path: Path | None, dtype: Any = None) -> np.ndarray
     try:
         array = np.asanyarray(image.dataobj) if dtype is None else image.dataobj.__array__(dtype)
     except _READ_ERRORS as error:
-        raise InputError(f"{path}: the file is truncated or damaged ({_line(error)})") from error
+        raise InputError(f"{path}: truncated or damaged ({_line(error)})") from error
     return array
 
 
@@ -211,7 +225,7 @@ def affine_mm(image: Any, path: Path | None) -> np.ndarray:
     sform, else qform, else (both codes 0) what nibabel makes of the shape and zooms, with a warning.
     """
     header = image.header
-    if isinstance(header, nib.Nifti1Header) and not int(header["sform_code"]) and not int(header["qform_code"]):
+    if not says_place(header):
         warnings.warn(
             f"{path}: has neither sform nor qform; taken as LAS about its centre (other software may differ)",
             stacklevel=2,
@@ -262,13 +276,13 @@ def _from_nibabel(image: Any, path: Path | None, labels: bool) -> Image:
     stored = np.dtype(image.header.get_data_dtype())
     if stored.kind not in "iuf":
         raise InputError(f"{name}: colour or complex voxels; a grey image is needed")
-    array = load_numbers(image, path, None if labels else np.float32).reshape(shape)
-    data = _integers(array, name) if labels else torch.from_numpy(_native(array, np.dtype(np.float32)))
     affine = affine_mm(image, path)
     try:
         grid = Grid(shape, torch.from_numpy(affine if len(shape) == 3 else _in_plane(affine)))
     except ValueError as error:
         raise InputError(f"{name}: unusable geometry ({error})") from error
+    array = load_numbers(image, path, None if labels else np.float32).reshape(shape)
+    data = _integers(array, name) if labels else torch.from_numpy(_native(array, np.dtype(np.float32)))
     return Image(data[None], grid, path, image.header)
 
 
@@ -296,7 +310,8 @@ def _in_plane(affine: np.ndarray) -> np.ndarray:
 
 def _integers(array: np.ndarray, name: object) -> Tensor:
     if array.dtype.kind == "f":
-        whole = np.rint(array)
+        with np.errstate(invalid="ignore"):
+            whole = np.rint(array)
         if not np.array_equal(whole, array):
             raise InputError(f"{name}: label values must be whole numbers; this looks like an image or probabilities")
         if whole.size and np.abs(whole).max() >= 2**53:

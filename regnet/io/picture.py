@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import PIL.Image
+from PIL.TiffImagePlugin import TiffImageFile
 
 from regnet.errors import InputError
 from regnet.spatial.grid import Grid, per_axis
@@ -35,7 +36,7 @@ def read(path: Path, spacing: float | tuple[float, float] | None) -> tuple[np.nd
                 if picture.mode not in _GREY_MODES:
                     raise InputError(f"{path}: is a colour picture (mode {picture.mode}); convert it to grey")
                 array = np.array(picture)
-                dpi = picture.info.get("dpi")
+                dpi = _dots_per_inch(picture)
     except (OSError, SyntaxError, ValueError) as error:
         if isinstance(error, InputError):
             raise
@@ -44,11 +45,19 @@ def read(path: Path, spacing: float | tuple[float, float] | None) -> tuple[np.nd
         array = array.astype(np.uint8)
     if spacing is not None:
         step = per_axis(spacing, 2, "spacing")
-    elif dpi and min(float(d) for d in dpi) > 0:
-        step = (_MM_PER_INCH / float(dpi[0]), _MM_PER_INCH / float(dpi[1]))
+    elif dpi is not None:
+        step = (_MM_PER_INCH / dpi[0], _MM_PER_INCH / dpi[1])
     else:
         step = (1.0, 1.0)
     return np.ascontiguousarray(array.T), np.diag([-step[0], -step[1], 1.0])
+
+
+def _dots_per_inch(picture: PIL.Image.Image) -> tuple[float, float] | None:
+    # Pillow says 1 dpi of a TIFF that has no resolution, or one without a unit.
+    if isinstance(picture, TiffImageFile) and picture.tag_v2.get(296, 2 if 282 in picture.tag_v2 else 1) not in (2, 3):
+        return None
+    across, down = (float(d) for d in picture.info.get("dpi", (0, 0)))
+    return (across, down) if across > 0 and down > 0 else None
 
 
 def write(temporary: Path, path: Path, array: np.ndarray, grid: Grid) -> None:
