@@ -1,0 +1,83 @@
+"""Laws of the registration model."""
+
+import pytest
+import torch
+from torch import nn
+
+from regnet.models import DisplacementHead, Registration, UNet, VelocityHead
+
+
+def _model(ndim=3, channels=1, head=VelocityHead):
+    torch.manual_seed(0)
+    network = UNet(ndim, in_channels=2 * channels, encoder=(4, 8, 8, 8), decoder=(8, 8, 4))
+    return Registration(network, head(ndim, 4))
+
+
+class Shift(nn.Module):
+    """A network whose field is a constant."""
+
+    def __init__(self, *by):
+        super().__init__()
+        self.by = by
+
+    def forward(self, moving, fixed):
+        return torch.tensor(self.by).view(1, -1, *[1] * len(self.by)).expand(len(fixed), -1, *fixed.shape[2:])
+
+
+@pytest.mark.parametrize("head", [VelocityHead, DisplacementHead])
+@pytest.mark.parametrize("shape", [(37, 45, 23), (46, 55, 46), (15, 17), (1, 5)])
+def test_any_image_size_works(shape, head):
+    model = _model(len(shape), head=head)
+    outputs = model(torch.rand(2, 1, *shape), torch.rand(2, 1, *shape))
+    assert outputs["displacement"].shape == (2, len(shape), *shape)
+    assert outputs["moved"].shape == outputs["moved_view"].shape == (2, 1, *shape)
+
+
+def test_zero_weights_in_the_last_layer_leave_the_image_as_it_is():
+    model = _model()
+    for parameter in model.head.parameters():
+        parameter.data.zero_()
+    moving = torch.rand(1, 1, 17, 19, 23)
+    outputs = model(moving, torch.rand_like(moving))
+    assert (outputs["displacement"] == 0).all()
+    torch.testing.assert_close(outputs["moved"], moving)
+    torch.testing.assert_close(outputs["moved_view"], torch.ones_like(moving))
+
+
+def test_weights_of_one_size_serve_another():
+    model = _model()
+    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    model(torch.rand(1, 1, 32, 32, 32), torch.rand(1, 1, 32, 32, 32))
+    assert {name: tuple(value.shape) for name, value in model.state_dict().items()} == shapes
+    other = _model()
+    other.load_state_dict(model.state_dict())
+    assert other(torch.rand(1, 1, 32, 40, 24), torch.rand(1, 1, 32, 40, 24))["moved"].shape[2:] == (32, 40, 24)
+    assert not list(model.buffers())
+
+
+def test_a_bare_network_gives_the_displacement_itself():
+    moving = torch.rand(2, 3, 8, 9)
+    outputs = Registration(Shift(2.0, -1.0))(moving, torch.rand_like(moving))
+    torch.testing.assert_close(outputs["moved"][:, :, :6, 1:], moving[:, :, 2:, :-1])
+    assert (outputs["moved"][:, :, 6:] == 0).all() and (outputs["moved"][:, :, :, 0] == 0).all()
+
+
+def test_the_view_moves_with_the_image():
+    moving, view = torch.rand(1, 1, 8, 9), torch.ones(1, 1, 8, 9)
+    view[:, :, :3] = 0
+    moved = Registration(Shift(2.0, 0.0))(moving, moving, view)["moved_view"]
+    expected = torch.zeros(1, 1, 8, 9)
+    expected[:, :, 1:6] = 1
+    torch.testing.assert_close(moved, expected)
+
+
+def test_the_field_is_float32_under_autocast():
+    model = _model(2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outputs = model(torch.rand(1, 1, 16, 12), torch.rand(1, 1, 16, 12))
+    assert outputs["displacement"].dtype == torch.float32
+
+
+def test_features_without_a_head_are_refused():
+    with pytest.raises(ValueError, match="a network that returns features needs a head"):
+        Registration(UNet(2, encoder=(4, 8), decoder=(4,)))(torch.rand(1, 1, 8, 8), torch.rand(1, 1, 8, 8))
