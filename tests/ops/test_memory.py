@@ -1,0 +1,106 @@
+"""What stays alive, and how much is made on the way."""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from regnet import ops
+
+linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
+
+
+def resident() -> int:
+    """Bytes this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@linux
+def test_c15_a_forward_pass_that_is_never_differentiated_leaves_nothing_behind() -> None:
+    x = torch.randn(1, 1, 64, 64, 64, requires_grad=True)
+    coords = (ops.identity((64, 64, 64)) + 0.3).requires_grad_()
+    references = []
+    for k in range(200):
+        y = ops.pull(x, coords)
+        references.append(weakref.ref(y))
+        del y
+        if k == 20:
+            gc.collect()
+            before = resident()
+    gc.collect()
+    assert all(reference() is None for reference in references)
+    assert resident() - before < 50e6
+
+
+RUNS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "warp": lambda image, flow: ops.warp(image, flow),
+    "cubic warp": lambda image, flow: ops.warp(image, flow, 3),
+    "push": lambda image, flow: ops.push(image, flow, tuple(image.shape[2:])),
+    "grad": lambda image, flow: ops.grad(image, flow),
+    "integrate": lambda image, flow: ops.integrate(flow, 3),
+    "box_sum": lambda image, flow: ops.box_sum(image, 3),
+    "jacobian_determinant": lambda image, flow: ops.jacobian_determinant(flow),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_no_graph_refers_to_itself(name: str) -> None:
+    image, flow = torch.randn(1, 1, 6, 5, 4, requires_grad=True), torch.randn(1, 3, 6, 5, 4, requires_grad=True)
+    gc.collect()
+    gc.disable()
+    try:
+        out = RUNS[name](image, flow)
+        node, dead = weakref.ref(out.grad_fn), weakref.ref(out)
+        del out
+        assert dead() is None and node() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_second_backward_through_a_kept_graph_gives_the_same_gradients(name: str) -> None:
+    image, flow = torch.randn(1, 1, 6, 5, 4, requires_grad=True), torch.randn(1, 3, 6, 5, 4, requires_grad=True)
+    out = RUNS[name](image, flow)
+    first = torch.autograd.grad(out.sum(), (image, flow), retain_graph=True, allow_unused=True)
+    second = torch.autograd.grad(out.sum(), (image, flow), allow_unused=True)
+    for a, b in zip(first, second, strict=True):
+        assert (a is None and b is None) or torch.equal(a, b)
+
+
+def test_warp_makes_no_grid_and_no_copy() -> None:
+    image, flow = torch.randn(1, 1, 32, 33, 34), torch.randn(1, 3, 32, 33, 34)
+    matrix = torch.eye(3, 4)[None]
+    room = image.numel() * image.element_size()
+    assert peak_of(lambda: ops.warp(image, flow)) <= room + 4096
+    assert peak_of(lambda: ops.warp(image, flow, matrix=matrix)) <= room + 4096
+    assert peak_of(lambda: ops.warp(image.movedim(-1, 2), flow.movedim(-1, 2))) <= room + 4096
+
+
+def test_warp_and_its_backward_make_one_field_beside_their_results() -> None:
+    image = torch.randn(1, 1, 32, 33, 34, requires_grad=True)
+    flow = torch.randn(1, 3, 32, 33, 34, requires_grad=True)
+    cotangent = torch.randn(1, 1, 32, 33, 34)
+    room = image.numel() * image.element_size()
+    results = 1 + 1 + 3
+    peak = peak_of(lambda: torch.autograd.grad(ops.warp(image, flow), (image, flow), cotangent))
+    assert peak <= (results + 1) * room + 4096
+
+
+def peak_of(run: Callable[[], object]) -> int:
+    """The most bytes torch's allocator held at once during ``run``, beyond those it held before."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+        kept = run()
+    del kept
+    held = peak = 0
+    for event in sorted(profiler.profiler.kineto_results.events(), key=lambda event: event.start_ns()):
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
