@@ -52,8 +52,8 @@ class Transform:
         world = world.to(self.flow.device, torch.float64)
         voxel = self.grid.to_voxel(world).reshape(-1, self.grid.ndim)
         coords = voxel.T.reshape(1, self.grid.ndim, *(1,) * (self.grid.ndim - 1), -1)
-        moved = ops.pull(self.flow[None].double(), coords, order=1, bound="replicate")
-        return world + (self._linear() @ moved.reshape(self.grid.ndim, -1)).T.reshape(world.shape)
+        shift = ops.pull(self.flow[None], coords, order=1, bound="replicate").reshape(self.grid.ndim, -1)
+        return world + (self._linear() @ shift.double()).T.reshape(world.shape)
 
     def displacement_mm(self) -> Tensor:
         """The displacement of every voxel of the grid, ``(D, *spatial)``, RAS mm."""
