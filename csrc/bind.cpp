@@ -1,0 +1,65 @@
+// pybind11 only: functions of numbers and tuples.  No class is registered, so several such modules live together.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+#include "regnet/ops.hpp"
+namespace py = pybind11;
+using namespace regnet;
+
+namespace {
+// (address, dtype: 0 float32 or 1 float64, shape, strides in elements), or None
+using Tensor = std::optional<std::tuple<std::uintptr_t, int, std::vector<int64_t>, std::vector<int64_t>>>;
+
+TensorRef ref(const Tensor& tensor) {
+    TensorRef t;
+    if (!tensor) return t;
+    const auto& [data, dtype, shape, stride] = *tensor;
+    if (shape.size() > kMaxRank || shape.size() != stride.size()) throw std::invalid_argument("expected a tensor of at most 5 axes");
+    t.data = reinterpret_cast<void*>(data);
+    t.dtype = DType(dtype);
+    t.rank = int(shape.size());
+    std::copy(shape.begin(), shape.end(), t.shape.begin());
+    std::copy(stride.begin(), stride.end(), t.stride.begin());
+    return t;
+}
+Where where(const Tensor& coords, bool relative, const Tensor& matrix) { return {ref(coords), relative, ref(matrix)}; }
+
+Options options(const std::vector<int>& order, const std::vector<int>& bound, int extrapolate) {
+    Options o{{}, {}, Extrapolate(extrapolate)};
+    if (order.size() > 3 || bound.size() != order.size()) throw std::invalid_argument("expected an order and a bound for each of at most 3 axes");
+    for (size_t d = 0; d < order.size(); ++d) { o.order[d] = order[d]; o.bound[d] = Bound(bound[d]); }
+    return o;
+}
+bool supports_v3() {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+}  // namespace
+
+PYBIND11_MODULE(REGNET_MODULE, m) {
+    using Ints = std::vector<int>;
+    const auto nogil = py::call_guard<py::gil_scoped_release>();
+    m.def("sample", [](int threads, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
+                       const Tensor& out, const Ints& order, const Ints& bound, int extrapolate) {
+        sample(Cpu{threads}, k, ref(coeff), where(coords, relative, matrix), ref(out), options(order, bound, extrapolate));
+    }, nogil);
+    m.def("contract", [](int threads, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
+                         const Tensor& value, const Tensor& out, const Ints& order, const Ints& bound, int extrapolate) {
+        contract(Cpu{threads}, k, ref(coeff), where(coords, relative, matrix), ref(value), ref(out), options(order, bound, extrapolate));
+    }, nogil);
+    m.def("scatter", [](int threads, int k, const Tensor& value, const Tensor& coords, bool relative, const Tensor& matrix,
+                        const Tensor& target, const Ints& order, const Ints& bound, int extrapolate) {
+        scatter(Cpu{threads}, k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
+    }, nogil);
+    m.def("prefilter", [](int threads, const Tensor& image, int axis, int order, int bound, bool adjoint) {
+        prefilter(Cpu{threads}, ref(image), axis, order, Bound(bound), adjoint);
+    }, nogil);
+    m.def("box_sum", [](int threads, const Tensor& image, int axis, int64_t window) { box_sum(Cpu{threads}, ref(image), axis, window); }, nogil);
+    m.def("supports_v3", &supports_v3);
+}

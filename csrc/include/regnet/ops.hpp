@@ -1,0 +1,26 @@
+#pragma once
+// Entry points of the core, the same for every device.
+#include "regnet/drivers.hpp"
+#include "regnet/stencil.hpp"
+#include "regnet/tensor.hpp"
+namespace regnet {
+
+struct Options {
+    int order[3];
+    Bound bound[3];
+    Extrapolate extrapolate;
+};
+struct Where {  // coordinates: (N, D, *out); relative to the voxel itself or not; matrix (N, D, D + 1) or data == null
+    TensorRef coords;
+    bool relative;
+    TensorRef matrix;
+};
+
+template <class Device> void sample(Device, int k, const TensorRef& coeff, const Where&, const TensorRef& out, const Options&);
+template <class Device> void contract(Device, int k, const TensorRef& coeff, const Where&, const TensorRef& value, const TensorRef& out, const Options&);
+template <class Device> void scatter(Device, int k, const TensorRef& value, const Where&, const TensorRef& target, const Options&);
+
+// In place, along one axis of a contiguous tensor.
+template <class Device> void prefilter(Device, const TensorRef& image, int axis, int order, Bound, bool adjoint);
+template <class Device> void box_sum(Device, const TensorRef& image, int axis, int64_t window);
+}  // namespace regnet

@@ -1,0 +1,4 @@
+#include "contract.inl"
+namespace regnet {
+template void contract<Cpu>(Cpu, int, const TensorRef&, const Where&, const TensorRef&, const TensorRef&, const Options&);
+}

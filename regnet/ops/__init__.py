@@ -1,0 +1,33 @@
+"""Spline sampling and flow algebra: pure functions over the compiled core.
+
+Images are ``(N, C, *spatial)``; fields and coordinates ``(N, D, *spatial)`` in voxels, channel ``d`` along spatial
+axis ``d``. Fields live on the fixed grid and point into the moving image.
+"""
+
+from regnet.ops.box import box_sum
+from regnet.ops.fields import compose, identity, integrate, invert, warp
+from regnet.ops.jacobian import jacobian, jacobian_determinant
+from regnet.ops.labels import warp_labels
+from regnet.ops.prefilter import prefilter
+from regnet.ops.resize import resize, resize_flow
+from regnet.ops.sampling import count, grad, hess, pull, push
+
+__all__ = [
+    "box_sum",
+    "compose",
+    "count",
+    "grad",
+    "hess",
+    "identity",
+    "integrate",
+    "invert",
+    "jacobian",
+    "jacobian_determinant",
+    "prefilter",
+    "pull",
+    "push",
+    "resize",
+    "resize_flow",
+    "warp",
+    "warp_labels",
+]

@@ -1,0 +1,59 @@
+"""Checks at the public edge of the operators: one line that says what was wanted, what came and what to do."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def image(name: str, tensor: Tensor, ndim: int | None = None) -> int:
+    """``(N, C, *spatial)`` with 1 to 3 spatial axes, floating point; returns the number of spatial axes."""
+    _floating(name, tensor)
+    if not 3 <= tensor.ndim <= 5 or (ndim is not None and tensor.ndim != ndim + 2):
+        axes = "1 to 3 spatial axes" if ndim is None else f"{ndim} spatial axes, like the coordinates"
+        raise ValueError(f"{name} must be (N, C, *spatial) with {axes}, got {tuple(tensor.shape)}")
+    return tensor.ndim - 2
+
+
+def field(name: str, tensor: Tensor) -> int:
+    """``(N, D, *spatial)`` with one channel per spatial axis; returns D."""
+    _floating(name, tensor)
+    if not 3 <= tensor.ndim <= 5 or tensor.shape[1] != tensor.ndim - 2:
+        wanted = f"{tensor.ndim - 2}" if 3 <= tensor.ndim <= 5 else "D"
+        raise ValueError(
+            f"{name} must be (N, {wanted}, *spatial), one channel per spatial axis, 1 to 3 axes, got {tuple(tensor.shape)}"
+        )
+    return tensor.ndim - 2
+
+
+def shape(name: str, value: Sequence[int], ndim: int) -> list[int]:
+    """``ndim`` positive integers."""
+    sizes = list(value) if isinstance(value, Sequence) else []
+    if len(sizes) != ndim or not all(isinstance(n, int) and n >= 0 for n in sizes):
+        raise ValueError(f"{name} must be {ndim} sizes, one per spatial axis, got {value!r}")
+    return sizes
+
+
+def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
+    """Common batch size (1 broadcasts) and type of computation of tensors on one device."""
+    given = {name: t for name, t in tensors.items() if t is not None}
+    devices = {str(t.device) for t in given.values()}
+    if len(devices) > 1:
+        raise ValueError(f"{' and '.join(given)} must be on one device, got {' and '.join(sorted(devices))}")
+    if devices != {"cpu"} and devices != {"meta"}:
+        raise NotImplementedError(f"regnet's operators run on the CPU; move the tensors there, got {devices.pop()}")
+    sizes = {t.shape[0] for t in given.values()} - {1}
+    if len(sizes) > 1:
+        shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in given.items())
+        raise ValueError(f"batch sizes must be equal or 1, got {shapes}")
+    double = any(t.dtype == torch.float64 for t in given.values())
+    return (sizes.pop() if sizes else 1), torch.float64 if double else torch.float32
+
+
+def _floating(name: str, tensor: Tensor) -> None:
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+    if tensor.dtype not in FLOATS:
+        raise ValueError(f"{name} must be floating point, got {tensor.dtype}; convert it with .float()")

@@ -1,0 +1,54 @@
+"""Where a tensor becomes a pointer: the only importer of the compiled modules."""
+
+import functools
+import importlib.util
+import os
+from types import ModuleType
+
+import torch  # before the compiled modules, so that the process has one OpenMP runtime
+from torch import Tensor
+
+_MODULES = {"base": "regnet.ops._cpu_base", "v3": "regnet.ops._cpu_v3"}
+_DTYPES = {torch.float32: 0, torch.float64: 1}
+
+
+@functools.cache
+def isa() -> str:
+    """The instruction set whose module runs here, ``"base"`` or ``"v3"``; ``REGNET_ISA`` overrides the choice.
+
+    Raises:
+        RuntimeError: the compiled part is missing, or ``REGNET_ISA`` is unknown or not built.
+    """
+    wanted = os.environ.get("REGNET_ISA")
+    if wanted is not None and wanted not in _MODULES:
+        raise RuntimeError(f"REGNET_ISA must be one of {', '.join(_MODULES)}, got {wanted!r}")
+    if wanted is None:
+        wanted = "v3" if _load("base").supports_v3() and importlib.util.find_spec(_MODULES["v3"]) else "base"
+    return wanted
+
+
+@functools.cache
+def native() -> ModuleType:
+    """The compiled module for this processor."""
+    return _load(isa())
+
+
+def _load(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(_MODULES[name])
+    except ImportError as error:
+        raise RuntimeError(
+            f"regnet's compiled operators are missing or do not load ({error}); build them with `pip install .` "
+            "in a checkout of regnet (needs a C++17 compiler), or `make build` for development"
+        ) from error
+
+
+def ref(tensor: Tensor | None) -> tuple[int, int, tuple[int, ...], tuple[int, ...]] | None:
+    """Describe a tensor to the core; strides are passed on, nothing is copied."""
+    if tensor is None:
+        return None
+    return tensor.data_ptr(), _DTYPES[tensor.dtype], tuple(tensor.shape), tensor.stride()
+
+
+def threads() -> int:
+    return torch.get_num_threads()

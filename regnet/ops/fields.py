@@ -1,0 +1,137 @@
+"""Displacement and velocity fields: warp, compose, integrate, invert."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regnet.ops import _check, _families
+from regnet.ops.options import Bound, Extrapolate, Order, bound_codes, extrapolate_code, order_codes
+from regnet.ops.prefilter import prefilter as _prefilter
+from regnet.ops.sampling import ready
+
+
+def identity(
+    shape: Sequence[int], *, dtype: torch.dtype = torch.float32, device: torch.device | str | None = None
+) -> Tensor:
+    """Voxel coordinates of every voxel, ``(1, D, *shape)``; channel ``d`` lies along spatial axis ``d``."""
+    axes = [torch.arange(n, dtype=dtype, device=device) for n in shape]
+    return torch.stack(torch.meshgrid(*axes, indexing="ij"))[None]
+
+
+def warp(
+    image: Tensor,
+    flow: Tensor,
+    order: Order = 1,
+    bound: Bound = "dct2",
+    extrapolate: Extrapolate = True,
+    matrix: Tensor | None = None,
+    prefilter: bool = True,
+) -> Tensor:
+    """Pull an image through a displacement field: ``out(p) = image(p + flow(p))``.
+
+    The identity is added inside the kernel, in the type of computation; no grid is made.
+
+    Args:
+        image: ``(N, C, *in)``, the moving image.
+        flow: ``(N, D, *out)`` displacement in voxels, on the fixed grid, pointing into the moving image.
+        order, bound, extrapolate: as :func:`regnet.ops.pull`.
+        matrix: ``(N, D, D + 1)``, from fixed to moving voxels: samples at ``matrix @ (p + flow(p), 1)``.
+        prefilter: whether ``image`` holds samples (True) or already spline coefficients.
+
+    Returns:
+        ``(N, C, *out)``, of the type of ``image``.
+
+    Raises:
+        ValueError: shapes, types, devices or words that do not fit.
+    """
+    ndim = _check.field("flow", flow)
+    _check.image("image", image, ndim)
+    if matrix is not None and (matrix.ndim != 3 or tuple(matrix.shape[1:]) != (ndim, ndim + 1)):
+        raise ValueError(
+            f"matrix must be (N, {ndim}, {ndim + 1}), from fixed to moving voxels, got {tuple(matrix.shape)}"
+        )
+    batch, dtype = _check.together(image=image, flow=flow, matrix=matrix)
+    how = _families.How(True, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
+    if 0 in image.shape[2:] and flow.numel():
+        raise ValueError(f"image has no voxels to interpolate, got {tuple(image.shape)}")
+    coeff = _prefilter(image.to(dtype), order, bound) if prefilter else image
+    affine = None if matrix is None else ready(matrix, batch, dtype)
+    return _families.sample(ready(coeff, batch, dtype), ready(flow, batch, dtype), affine, 0, how).to(image.dtype)
+
+
+def compose(outer: Tensor, inner: Tensor, order: Order = 1, bound: Bound = "dct2") -> Tensor:
+    """The displacement of "first inner, then outer": ``u(p) = inner(p) + outer(p + inner(p))``.
+
+    Since fields pull, ``warp(warp(image, outer), inner) = warp(image, compose(outer, inner))``.
+
+    Args:
+        outer: ``(N, D, *spatial)``, voxels.
+        inner: ``(N, D, *out)``, voxels.
+        order, bound: how ``outer`` is interpolated and continues outside its grid.
+
+    Returns:
+        ``(N, D, *out)``, voxels.
+
+    Raises:
+        ValueError: not fields of one dimension.
+    """
+    _check.field("outer", outer)
+    return inner + warp(outer, inner, order, bound)
+
+
+def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound = "dct2") -> Tensor:
+    """Exponentiate a stationary velocity field by scaling and squaring.
+
+    Args:
+        velocity: ``(N, D, *spatial)``, voxels per unit time; channel ``d`` lies along spatial axis ``d``.
+        steps: number of squarings; 0 means no integration. The error falls as ``2**-steps``.
+        order, bound: how the field is interpolated and continues outside the grid.
+
+    Returns:
+        ``(N, D, *spatial)``, voxels: ``u`` such that a particle at ``x`` is at ``x + u(x)`` after time 1.
+
+    Raises:
+        ValueError: ``velocity`` has not one channel per spatial axis, or ``steps`` is negative.
+
+    Source:
+        Arsigny et al., MICCAI 2006.
+    """
+    _check.field("velocity", velocity)
+    if steps < 0:
+        raise ValueError(f"steps must be 0 or more, got {steps}")
+    flow = velocity / 2**steps
+    for _ in range(steps):
+        flow = compose(flow, flow, order, bound)
+    return flow
+
+
+def invert(
+    flow: Tensor, iterations: int = 50, tolerance: float = 1e-3, order: Order = 1, bound: Bound = "replicate"
+) -> Tensor:
+    """The inverse displacement on the same grid, by fixed point: ``v(p) = -flow(p + v(p))``.
+
+    Args:
+        flow: ``(N, D, *spatial)``, voxels; must not fold for the iteration to converge.
+        iterations: at most so many steps.
+        tolerance: stop when no voxel moves by more than this, in voxels.
+        order, bound: how ``flow`` is interpolated and continues outside the grid.
+
+    Returns:
+        ``(N, D, *spatial)``, voxels.
+
+    Raises:
+        ValueError: ``flow`` has not one channel per spatial axis.
+
+    Source:
+        Chen et al., Medical Physics 2008.
+    """
+    _check.field("flow", flow)
+    inverse = -flow
+    for _ in range(iterations):
+        update = -warp(flow, inverse, order, bound)
+        change = (update - inverse).detach().abs().max() if update.numel() else 0.0
+        inverse = update
+        if change <= tolerance:
+            break
+    return inverse

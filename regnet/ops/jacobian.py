@@ -1,0 +1,50 @@
+"""The Jacobian of the map p + flow(p)."""
+
+import torch
+from torch import Tensor
+
+from regnet.ops import _check
+
+
+def jacobian(flow: Tensor) -> Tensor:
+    """Derivative of the map ``p -> p + flow(p)``, identity included.
+
+    Central differences, one-sided on the faces; along an axis of one voxel the flow counts as constant.
+
+    Args:
+        flow: ``(N, D, *spatial)``, voxels.
+
+    Returns:
+        ``(N, D, D, *spatial)``: entry ``[i, j]`` is the derivative of component ``i`` along spatial axis ``j``.
+
+    Raises:
+        ValueError: ``flow`` has not one channel per spatial axis.
+    """
+    ndim = _check.field("flow", flow)
+    columns = [_difference(flow, 2 + axis) for axis in range(ndim)]
+    eye = torch.eye(ndim, dtype=flow.dtype, device=flow.device)
+    return torch.stack(columns, 2) + eye.reshape(1, ndim, ndim, *[1] * ndim)
+
+
+def jacobian_determinant(flow: Tensor) -> Tensor:
+    """Local volume change of the map ``p -> p + flow(p)``, ``(N, 1, *spatial)``.
+
+    The map goes from fixed to moving: below 1 means that the moving structure was enlarged to fit, above 1 that it was
+    shrunk, 0 or below that the field folds. Differences as :func:`jacobian`.
+    """
+    m = jacobian(flow)
+    ndim = m.shape[1]
+    if ndim == 1:
+        return m[:, 0]
+    if ndim == 2:
+        return (m[:, 0, 0] * m[:, 1, 1] - m[:, 0, 1] * m[:, 1, 0])[:, None]
+    cofactors = [
+        m[:, 1, (j + 1) % 3] * m[:, 2, (j + 2) % 3] - m[:, 1, (j + 2) % 3] * m[:, 2, (j + 1) % 3] for j in range(3)
+    ]
+    return (m[:, 0, 0] * cofactors[0] + m[:, 0, 1] * cofactors[1] + m[:, 0, 2] * cofactors[2])[:, None]
+
+
+def _difference(field: Tensor, dim: int) -> Tensor:
+    if field.shape[dim] < 2:
+        return torch.zeros_like(field)
+    return torch.gradient(field, dim=dim)[0]

@@ -1,0 +1,48 @@
+"""Warp label maps: values stay labels."""
+
+import torch
+from torch import Tensor
+
+from regnet.ops import _check
+from regnet.ops.fields import warp
+
+_MODES = ("linear", "nearest")
+
+
+def warp_labels(
+    labels: Tensor, flow: Tensor, mode: str = "linear", matrix: Tensor | None = None, background: int = 0
+) -> Tensor:
+    """Pull a label map through a displacement field.
+
+    Args:
+        labels: ``(N, 1, *in)``, of any integer type.
+        flow: ``(N, D, *out)``, voxels, as in :func:`regnet.ops.warp`; ``matrix`` likewise.
+        mode: "nearest": the label of the nearest voxel; "linear": the label whose linearly warped indicator is
+            largest (the smaller label wins a tie), which gives smoother borders. One label is held at a time.
+        background: what counts outside the field of view of ``labels``.
+
+    Returns:
+        ``(N, 1, *out)``, of the type of ``labels``; no value that was not in ``labels``, but ``background``.
+
+    Raises:
+        ValueError: not integers, an unknown mode, or shapes that do not fit.
+    """
+    if labels.dtype.is_floating_point or labels.dtype.is_complex:
+        raise ValueError(f"labels must be integers, got {labels.dtype}; round and convert them with .long()")
+    if mode not in _MODES:
+        raise ValueError(f'mode must be "linear" or "nearest", got {mode!r}')
+    if labels.ndim < 2 or labels.shape[1] != 1:
+        raise ValueError(f"labels must be (N, 1, *spatial), got {tuple(labels.shape)}")
+    ndim = _check.field("flow", flow)
+    flow = flow.detach()
+    if mode == "nearest":
+        # float64 holds every 32-bit label; the difference from the background is 0 out of view.
+        moved = warp((labels.double() - background), flow, 0, "replicate", "edge", matrix)
+        return (moved + background).to(labels.dtype)
+    best = torch.zeros(1)
+    out = torch.full((1, 1, *[1] * ndim), background, dtype=labels.dtype)
+    for label in labels.unique().tolist():
+        share = warp((labels == label).float(), flow, 1, "replicate", "edge", matrix)
+        out = torch.where(share > best, torch.as_tensor(label, dtype=labels.dtype), out)
+        best = torch.maximum(share, best)
+    return out

@@ -1,0 +1,64 @@
+"""The words of the operators: orders, bounds and extrapolation, checked once at the public edge."""
+
+from collections.abc import Sequence
+
+# The position in this tuple is the number that the compiled core knows (csrc/include/regnet/bound.hpp).
+BOUNDS = ("zero", "replicate", "dct1", "dct2", "dst1", "dst2", "dft")
+_ALIASES = {
+    "zeros": "zero",
+    "nearest": "replicate",
+    "border": "replicate",
+    "mirror": "dct1",
+    "reflect": "dct2",
+    "neumann": "dct2",
+    "antimirror": "dst1",
+    "antireflect": "dst2",
+    "dirichlet": "dst2",
+    "wrap": "dft",
+    "circular": "dft",
+}
+_EXTRAPOLATE = {"center": 0, False: 0, True: 1, "edge": 2}
+MAX_ORDER = 7
+
+Order = int | Sequence[int]
+Bound = str | Sequence[str]
+Extrapolate = bool | str
+
+
+def order_codes(order: Order, ndim: int) -> list[int]:
+    """One spline order per axis.
+
+    Raises:
+        ValueError: an order outside 0..7, or neither one nor ``ndim`` of them.
+    """
+    orders = [order] * ndim if isinstance(order, int) else list(order)
+    if len(orders) != ndim or not all(isinstance(o, int) and 0 <= o <= MAX_ORDER for o in orders):
+        raise ValueError(
+            f"order must be an integer from 0 to {MAX_ORDER}, or {ndim} of them (one per axis), got {order!r}"
+        )
+    return orders
+
+
+def bound_codes(bound: Bound, ndim: int) -> list[int]:
+    """One bound per axis, as the numbers of the compiled core.
+
+    Raises:
+        ValueError: an unknown name, or neither one nor ``ndim`` of them.
+    """
+    names = [bound] * ndim if isinstance(bound, str) else list(bound)
+    resolved = [_ALIASES.get(name, name) for name in names]
+    if len(resolved) != ndim or not all(name in BOUNDS for name in resolved):
+        known = ", ".join((*BOUNDS, *_ALIASES))
+        raise ValueError(f"bound must be one name, or {ndim} (one per axis), of {known}; got {bound!r}")
+    return [BOUNDS.index(name) for name in resolved]
+
+
+def extrapolate_code(extrapolate: Extrapolate) -> int:
+    """What counts as in view, as the number of the compiled core.
+
+    Raises:
+        ValueError: none of True, False, "center", "edge".
+    """
+    if not isinstance(extrapolate, bool | str) or extrapolate not in _EXTRAPOLATE:
+        raise ValueError(f'extrapolate must be True, False, "center" or "edge", got {extrapolate!r}')
+    return _EXTRAPOLATE[extrapolate]
