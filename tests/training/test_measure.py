@@ -1,0 +1,37 @@
+"""Laws of the logged numbers."""
+
+import pytest
+import torch
+
+from regnet.training.measure import measure
+
+
+def _batch():
+    fixed = torch.zeros(2, 1, 12, 10)
+    fixed[:, :, 4:8, 2:8] = 1
+    labels = fixed.long()
+    flow = torch.tensor([1.0, 0.0]).view(1, 2, 1, 1).expand(2, 2, 12, 10)
+    spacing = torch.tensor([[2.0, 1.0], [3.0, 1.0]])
+    return {
+        "fixed": fixed,
+        "fixed_labels": labels,
+        "moving_labels": labels.roll(1, 2),
+        "flow": flow,
+        "spacing": spacing,
+    }
+
+
+def test_the_true_field_has_full_overlap_and_no_error():
+    batch = _batch()
+    values = measure({"displacement": batch["flow"]}, batch)
+    assert values == {"folding": 0.0, "epe": 0.0, "dice": 1.0}
+
+
+def test_no_field_leaves_the_displacement_as_error_in_mm_and_the_overlap_as_it_was():
+    values = measure({"displacement": torch.zeros(2, 2, 12, 10)}, _batch())
+    assert values == pytest.approx({"folding": 0.0, "epe": 2.5, "dice": 0.75})
+
+
+def test_what_is_not_known_is_not_told():
+    batch = {name: value for name, value in _batch().items() if name in ("fixed", "spacing")}
+    assert measure({"displacement": torch.zeros(2, 2, 12, 10)}, batch) == {"folding": 0.0}

@@ -1,0 +1,135 @@
+"""The LightningModule in a plain Trainer, without Hydra."""
+
+import csv
+import hashlib
+from functools import partial
+
+import pytest
+import torch
+from torch.optim.lr_scheduler import MultiStepLR, ReduceLROnPlateau
+
+import regnet
+from regnet.errors import InputError
+from regnet.io import read_checkpoint
+from regnet.models import build
+from tests.training import tiny
+
+pytestmark = tiny.quiet
+
+
+def _rows(folder, column, version=0):
+    with (folder / "csv" / f"version_{version}" / "metrics.csv").open() as file:
+        return [row for row in csv.DictReader(file) if row.get(column)]
+
+
+def _hashes(folder):
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (folder / "checkpoints").iterdir()}
+
+
+def test_a_plain_trainer_learns_and_logs_every_term(tmp_path):
+    module = tiny.module(lr=3e-3)
+    tiny.trainer(tmp_path, 12).fit(module, tiny.loader(), tiny.loader())
+    rows = _rows(tmp_path, "val/loss")
+    first, last = ({key: float(value) for key, value in row.items() if value} for row in (rows[0], rows[-1]))
+    for name in ("loss", "similarity", "smoothness", "dice", "epe", "folding"):
+        assert f"val/{name}" in last
+    assert last["val/loss"] < 0.8 * first["val/loss"]
+    assert last["val/dice"] > first["val/dice"]
+    assert last["val/epe"] < first["val/epe"]
+    assert {"train/loss", "train/similarity", "train/lr"} <= _rows(tmp_path, "train/loss")[-1].keys()
+
+
+def test_a_checkpoint_alone_rebuilds_the_model(tmp_path):
+    module = tiny.module()
+    tiny.trainer(tmp_path, 1).fit(module, tiny.loader(), tiny.loader())
+    content = read_checkpoint(tmp_path / "checkpoints" / "best.ckpt")  # refuses all but tensors and plain values
+    about = content["hyper_parameters"]
+    assert about["regnet"] == regnet.__version__ and about["spec"] == {"ndim": 2}
+    assert str(tmp_path) not in str(about)
+    model = build(about["model"])
+    weights = {name.removeprefix("model."): value for name, value in content["state_dict"].items()}
+    model.load_state_dict(weights)
+    moving, fixed = torch.rand(2, 1, 1, 13, 22)
+    torch.testing.assert_close(model(moving, fixed)["moved"], module(moving, fixed)["moved"])
+
+
+@pytest.mark.parametrize("fast_dev_run", [False, True])
+def test_a_nan_voxel_stops_the_run_by_name_and_leaves_the_last_checkpoint(tmp_path, fast_dev_run):
+    module = tiny.module()
+    tiny.trainer(tmp_path, 1).fit(module, tiny.loader(), tiny.loader())
+    last = tmp_path / "checkpoints" / "last.ckpt"
+    before = _hashes(tmp_path)
+    poisoned = tiny.trainer(tmp_path, 3, num_sanity_val_steps=0, fast_dev_run=fast_dev_run)
+    index = 0 if fast_dev_run else 1
+    with pytest.raises(InputError, match=f"pair{index} is nan; training stops") as caught:
+        poisoned.fit(module, tiny.loader(poison=index), tiny.loader(), ckpt_path=None if fast_dev_run else last)
+    assert "\n" not in str(caught.value)
+    assert all(parameter.isfinite().all() for parameter in module.parameters())
+    assert _hashes(tmp_path) == before and read_checkpoint(last)
+
+
+def test_a_gradient_that_is_not_finite_never_reaches_the_weights(tmp_path):
+    module = tiny.module()
+    module.model.head.field.convolution.bias.register_hook(lambda gradient: gradient / 0)
+    with pytest.raises(InputError, match="gradient is not finite"):
+        tiny.trainer(tmp_path, 1).fit(module, tiny.loader(), tiny.loader())
+    assert all(parameter.isfinite().all() for parameter in module.parameters())
+
+
+def test_a_resumed_schedule_goes_on_where_it_stopped(tmp_path):
+    schedule = partial(MultiStepLR, milestones=[2, 4], gamma=0.1)
+    whole, first, second = tmp_path / "whole", tmp_path / "parts", tmp_path / "parts"
+    unbroken = tiny.module(schedule)
+    tiny.trainer(whole, 6).fit(unbroken, tiny.loader(), tiny.loader())
+    tiny.trainer(first, 3).fit(tiny.module(schedule), tiny.loader(), tiny.loader())
+    last = first / "checkpoints" / "last.ckpt"
+    resumed = tiny.module(schedule)
+    tiny.trainer(second, 6).fit(resumed, tiny.loader(), tiny.loader(), ckpt_path=last)
+
+    rates = [float(row["train/lr"]) for row in _rows(whole, "train/lr")]
+    assert rates == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4, 1e-5, 1e-5], rel=1e-5)
+    parts = _rows(first, "train/lr") + _rows(second, "train/lr", version=1)
+    assert [float(row["train/lr"]) for row in parts] == rates
+    assert [int(row["epoch"]) for row in parts] == list(range(6))
+    for one, other in zip(unbroken.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+    before = _hashes(second)
+    tiny.trainer(second, 6).fit(tiny.module(schedule), tiny.loader(), tiny.loader(), ckpt_path=last)
+    assert _hashes(second) == before
+
+
+def test_a_plateau_is_not_forgotten_by_a_resumed_run(tmp_path):
+    schedule = partial(ReduceLROnPlateau, factor=0.5, patience=1, threshold=10.0, threshold_mode="abs")
+    unbroken, resumed = tiny.module(schedule), tiny.module(schedule)
+    tiny.trainer(tmp_path / "whole", 6, num_sanity_val_steps=0).fit(unbroken, tiny.loader(), tiny.loader())
+    tiny.trainer(tmp_path / "parts", 2).fit(tiny.module(schedule), tiny.loader(), tiny.loader())
+    last = tmp_path / "parts" / "checkpoints" / "last.ckpt"
+    tiny.trainer(tmp_path / "parts", 6).fit(resumed, tiny.loader(), tiny.loader(), ckpt_path=last)
+    rates = [float(row["train/lr"]) for row in _rows(tmp_path / "whole", "train/lr")]
+    assert rates[-1] < rates[0]
+    for one, other in zip(unbroken.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_the_sanity_check_leaves_no_trace(tmp_path, steps):
+    seen = []
+
+    class Watched(tiny.RegistrationModule):
+        def on_train_start(self):
+            seen.extend((tmp_path / "checkpoints").glob("*"))
+
+    module = tiny.module()
+    module.__class__ = Watched
+    tiny.trainer(tmp_path, 1, num_sanity_val_steps=steps).fit(module, tiny.loader(), tiny.loader())
+    rows = _rows(tmp_path, "val/loss")
+    assert len(rows) == 1 and int(rows[0]["step"]) > 0
+    assert seen == []
+
+
+def test_a_monitored_value_with_a_slash_makes_no_folder(tmp_path):
+    trainer = tiny.trainer(tmp_path, 2, profiler="advanced")
+    trainer.fit(tiny.module(), tiny.loader(), tiny.loader())
+    assert sorted(path.name for path in (tmp_path / "checkpoints").rglob("*")) == ["best.ckpt", "last.ckpt"]
+    assert trainer.checkpoint_callback.best_model_path == str(tmp_path / "checkpoints" / "best.ckpt")
