@@ -1,0 +1,49 @@
+# make demo | test | test-exhaustive | bench | bench-registration DATA=dir | lint | format | build | clean
+# Everything runs in .venv, which the first target that needs it creates. Another Python: make PYTHON=python3.12 …
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.PHONY: demo test test-exhaustive bench bench-registration lint format build clean
+
+demo: build
+	$(BIN)/python tools/demo.py $(ARGS)
+
+test: build
+	$(BIN)/python -m pytest $(ARGS)
+
+test-exhaustive: build
+	$(BIN)/python -m pytest -m exhaustive $(ARGS)
+
+bench: build
+	$(BIN)/python benchmarks/ops.py $(ARGS)
+
+bench-registration: build
+	@test -n "$(DATA)" || { echo "say where the brains are: make bench-registration DATA=folder" >&2; exit 2; }
+	$(BIN)/python benchmarks/registration.py $(DATA) $(ARGS)
+
+lint: build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: build
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+build: .venv/.built
+
+clean:
+	rm -rf .venv build demo
+
+# The build tools come first: the editable install builds with those of .venv, so that a rebuild takes seconds.
+.venv/.packages: constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "regnet needs Python 3.10 or newer: make PYTHON=python3.12 …")'
+	@$(PYTHON) -m venv .venv || { echo "no venv module: install your system's python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install -c constraints.txt scikit-build-core pybind11 cmake ninja
+	$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+.venv/.built: .venv/.packages $(shell find csrc -type f)
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
