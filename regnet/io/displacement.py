@@ -15,7 +15,8 @@ from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io.atomic import atomic_path
-from regnet.io.image import Image, affine_mm, embed, load_numbers, open_volume, says_place, set_geometry
+from regnet.io.image import Image
+from regnet.io.nifti import affine_mm, embed, load_numbers, open_volume, says_place, set_geometry
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
 

@@ -1,8 +1,5 @@
 """Images and label maps: NIfTI, MGH and grey 2-D PNG/TIFF."""
 
-import gzip
-import warnings
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,20 +7,15 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 import torch
-from nibabel.filebasedimages import ImageFileError
-from nibabel.spatialimages import HeaderDataError
 from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io.atomic import atomic_path
 from regnet.spatial.grid import Grid
 
-from . import picture
+from . import nifti, picture
 
 VOLUME_SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh")
-# Millimetres per unit of the affine, by the spatial code of xyzt_units; without a unit, millimetres are meant.
-_MILLIMETRES = {"meter": 1000.0, "micron": 1e-3}
-_READ_ERRORS = (OSError, EOFError, ValueError, zlib.error, ImageFileError, HeaderDataError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,101 +147,12 @@ def write_image(path: str | Path, data: Tensor, like: Image | Grid, dtype: Any =
             nib.save(_to_nibabel(array, grid, header, suffix), temporary)
 
 
-def embed(grid: Grid) -> np.ndarray:
-    """The 4x4 affine of a file on ``grid``; a 2-D grid becomes the axial plane at height 0."""
-    affine = np.eye(4)
-    affine[: grid.ndim, : grid.ndim] = grid.affine[:-1, :-1].numpy()
-    affine[: grid.ndim, 3] = grid.affine[:-1, -1].numpy()
-    return affine
-
-
-def says_place(header: Any) -> bool:
-    """Whether a header tells where its voxels lie: False for NIfTI with sform and qform codes both 0."""
-    return not isinstance(header, nib.Nifti1Header) or bool(header["sform_code"]) or bool(header["qform_code"])
-
-
-def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
-    """Give a NIfTI header one affine in sform and qform, with the codes of ``like`` (a header) where it has any."""
-    sform, qform = (int(like["sform_code"]), int(like["qform_code"])) if isinstance(like, nib.Nifti1Header) else (1, 1)
-    header.set_xyzt_units("mm")
-    if not sform and not qform:
-        # Both codes 0 in the file of `like`. Where its shape and zooms say the same place, stay as silent as it.
-        silent = np.allclose(_millimetres(like) @ like.get_base_affine(), affine, atol=1e-4)
-        sform = qform = 0 if silent else 1
-    header.set_qform(affine, qform)
-    header.set_sform(affine, sform)
-    if qform and not np.allclose(header.get_qform(), affine, atol=1e-3 * np.abs(affine[:3, :3]).max()):
-        # A quaternion holds no shear: leave the sform to say it alone.
-        header.set_sform(affine, sform or qform)
-        header["qform_code"] = 0
-
-
-def open_volume(path: Path) -> Any:
-    """The nibabel image of ``path``, its numbers not yet read.
-
-    Raises:
-        InputError: the file is missing, empty, or not an image.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: no such file")
-    if not path.is_file():
-        raise InputError(f"{path}: is not a file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty")
-    try:
-        image: Any = nib.load(path)
-        if path.name.lower().endswith((".gz", ".mgz")):
-            # gzip compares its checksum only at the end of the file, so read to there.
-            image = type(image).from_bytes(gzip.decompress(path.read_bytes()))
-    except _READ_ERRORS as error:
-        raise InputError(f"{path}: truncated, damaged or not an image ({_line(error)})") from error
-    return image
-
-
-def load_numbers(image: Any, path: Path | None, dtype: Any = None) -> np.ndarray:
-    """The voxels of a nibabel image, scaled, as ``dtype`` (None: as they come).
-
-    Raises:
-        InputError: the file ends early or is damaged.
-    """
-    try:
-        array = np.asanyarray(image.dataobj) if dtype is None else image.dataobj.__array__(dtype)
-    except _READ_ERRORS as error:
-        raise InputError(f"{path}: truncated or damaged ({_line(error)})") from error
-    return array
-
-
-def affine_mm(image: Any, path: Path | None) -> np.ndarray:
-    """The 4x4 affine, voxel -> RAS mm, of a nibabel image, by one rule for every file.
-
-    sform, else qform, else (both codes 0) what nibabel makes of the shape and zooms, with a warning.
-    """
-    header = image.header
-    if not says_place(header):
-        warnings.warn(
-            f"{path}: has neither sform nor qform; taken as LAS about its centre (other software may differ)",
-            stacklevel=2,
-        )
-    affine = np.asarray(image.affine, dtype=np.float64)
-    return _millimetres(header) @ affine
-
-
-def _millimetres(header: Any) -> np.ndarray:
-    unit = header.get_xyzt_units()[0] if isinstance(header, nib.Nifti1Header) else "mm"
-    scale = _MILLIMETRES.get(unit, 1.0)
-    return np.diag([scale, scale, scale, 1.0])
-
-
 def _suffix(path: Path) -> str:
     name = path.name.lower()
     for suffix in (*VOLUME_SUFFIXES, *picture.SUFFIXES):
         if name.endswith(suffix):
             return suffix
     raise InputError(f"{path}: not an image name we know; use {', '.join((*VOLUME_SUFFIXES, *picture.SUFFIXES))}")
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _read(path: Path, spacing: float | tuple[float, float] | None, labels: bool) -> Image:
@@ -259,7 +162,7 @@ def _read(path: Path, spacing: float | tuple[float, float] | None, labels: bool)
         array, affine = picture.read(path, spacing)
         data = _integers(array, path) if labels else torch.from_numpy(array.astype(np.float32))
         return Image(data[None], Grid(array.shape, torch.from_numpy(affine)), path)
-    return _from_nibabel(open_volume(path), path, labels)
+    return _from_nibabel(nifti.open_volume(path), path, labels)
 
 
 def _from_nibabel(image: Any, path: Path | None, labels: bool) -> Image:
@@ -276,12 +179,12 @@ def _from_nibabel(image: Any, path: Path | None, labels: bool) -> Image:
     stored = np.dtype(image.header.get_data_dtype())
     if stored.kind not in "iuf":
         raise InputError(f"{name}: colour or complex voxels; a grey image is needed")
-    affine = affine_mm(image, path)
+    affine = nifti.affine_mm(image, name)
     try:
-        grid = Grid(shape, torch.from_numpy(affine if len(shape) == 3 else _in_plane(affine)))
+        grid = Grid(shape, torch.from_numpy(affine if len(shape) == 3 else nifti.in_plane(affine)))
     except ValueError as error:
         raise InputError(f"{name}: unusable geometry ({error})") from error
-    array = load_numbers(image, path, None if labels else np.float32).reshape(shape)
+    array = nifti.load_numbers(image, name, None if labels else np.float32).reshape(shape)
     data = _integers(array, name) if labels else torch.from_numpy(_native(array, np.dtype(np.float32)))
     return Image(data[None], grid, path, image.header)
 
@@ -289,23 +192,6 @@ def _from_nibabel(image: Any, path: Path | None, labels: bool) -> Image:
 def _native(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     # One contiguous, writable array in the machine's byte order, that no longer hangs on an open file.
     return np.array(array, dtype=dtype.newbyteorder("="), order="C", copy=True)
-
-
-def _in_plane(affine: np.ndarray) -> np.ndarray:
-    """The 3x3 affine of a slice: lengths and angles of its plane, seen along the two world axes nearest to it."""
-    plane = affine[:3, :2]
-    normal = np.cross(plane[:, 0], plane[:, 1])
-    rows = [axis for axis in range(3) if axis != int(np.argmax(np.abs(normal)))]
-    flat = np.eye(3)
-    flat[:2, 2] = affine[rows, 3]
-    if np.allclose(np.delete(normal, rows) ** 2, normal @ normal, rtol=1e-6):
-        flat[:2, :2] = plane[rows]  # the plane lies along the world axes: nothing to flatten
-        return flat
-    values, vectors = np.linalg.eigh(plane.T @ plane)
-    stretch = vectors @ np.diag(np.sqrt(values)) @ vectors.T
-    left, _, right = np.linalg.svd(plane[rows] @ np.linalg.inv(stretch))
-    flat[:2, :2] = left @ right @ stretch
-    return flat
 
 
 def _integers(array: np.ndarray, name: object) -> Tensor:
@@ -351,10 +237,10 @@ def _as_stored(data: Tensor, dtype: Any, path: Path) -> np.ndarray:
 
 def _to_nibabel(array: np.ndarray, grid: Grid, header: Any, suffix: str) -> Any:
     # A slice goes back to where its volume was, and with as many axes.
-    affine = embed(grid)
+    affine = nifti.embed(grid)
     if grid.ndim == 2 and header is not None:
-        own = _millimetres(header) @ np.asarray(header.get_best_affine())
-        if np.allclose(_in_plane(own), grid.affine.numpy(), atol=1e-5):
+        own = nifti.best_affine(header)
+        if np.allclose(nifti.in_plane(own), grid.affine.numpy(), atol=1e-5):
             affine = own
         if len(header.get_data_shape()) > 2:
             array = array[..., None]
@@ -363,5 +249,5 @@ def _to_nibabel(array: np.ndarray, grid: Grid, header: Any, suffix: str) -> Any:
         dtype = volume.dtype if volume.dtype in (np.uint8, np.int16, np.int32, np.float32) else np.dtype(np.int32)
         return nib.MGHImage(volume.astype(dtype), affine)
     image = nib.Nifti1Image(array, affine, dtype=array.dtype)
-    set_geometry(image.header, affine, header)
+    nifti.set_geometry(image.header, affine, header)
     return image
