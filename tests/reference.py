@@ -40,7 +40,8 @@ def bspline(order: int, x: Any, degree: int = 0) -> Array:
     """The ``degree``-th derivative of the centred B-spline, taken from the right at the knots.
 
     It is the sum over the ``order + 2`` knots of (-1)^k binomial(order + 1, k) (x - knot_k)_+^order / order!, and each
-    derivative lowers the power by one.
+    derivative lowers the power by one. The right half mirrors the left one, whose tail has a single term and so keeps
+    its digits.
     """
     x = np.asarray(x, dtype=np.longdouble)
     power = order - degree
@@ -48,10 +49,10 @@ def bspline(order: int, x: Any, degree: int = 0) -> Array:
     if power < 0:  # almost everywhere
         return total.astype(np.float64)
     for k in range(order + 2):
-        distance = x + np.longdouble(order + 1) / 2 - k
-        total += (-1) ** k * math.comb(order + 1, k) * np.where(distance >= 0, distance, 0) ** power * (distance >= 0)
-    total[np.abs(x) > (order + 1) / 2] = 0
-    return (total / math.factorial(power)).astype(np.float64)
+        distance = np.longdouble(order + 1) / 2 - k - np.abs(x)
+        reached = (distance > 0) | ((distance == 0) & (x <= 0))
+        total += (-1) ** k * math.comb(order + 1, k) * np.where(reached, distance, 0) ** power * reached
+    return (np.where(x > 0, (-1) ** degree, 1) * total / math.factorial(power)).astype(np.float64)
 
 
 @functools.cache
