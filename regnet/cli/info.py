@@ -1,7 +1,6 @@
 """``regnet info``: what is installed, and which compiled core runs."""
 
 import argparse
-import importlib.util
 import platform
 from importlib import metadata
 from typing import Any
@@ -13,6 +12,7 @@ from rich.table import Table
 from regnet import __version__
 from regnet.config import config_dir
 from regnet.data.sample import sample_names
+from regnet.ops._core import isa
 
 _PACKAGES = ("lightning", "hydra-core", "nibabel", "numpy", "scipy", "matplotlib", "tensorboard", "wandb")
 
@@ -46,4 +46,7 @@ def _version(name: str) -> str:
 
 
 def _core() -> str:
-    raise NotImplementedError
+    try:
+        return isa()
+    except RuntimeError as error:
+        return f"none: {error}"

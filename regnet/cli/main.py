@@ -43,16 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Only the verb that is asked for is imported: `regnet info` should not wait for a training framework.
     modules = {verb: _module(verb) for verb in VERBS if words and verb == words[0]}
     parser = _parser(modules)
-    warnings.showwarning = _show_warning
     try:
-        if words[:1] == ["train"]:
-            # All of it belongs to Hydra, options included.
-            return int(modules["train"].run(argparse.Namespace(overrides=words[1:])))
-        arguments = parser.parse_args(words)
-        if arguments.verb is None:
-            parser.print_help()
-            return MISTAKE
-        return int(modules[arguments.verb].run(arguments))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return _dispatch(parser, modules, words)
     except KeyboardInterrupt:
         print("regnet: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -63,6 +57,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return MISTAKE
 
 
+def _dispatch(parser: argparse.ArgumentParser, modules: dict[str, ModuleType], words: list[str]) -> int:
+    if words[:1] == ["train"]:
+        # All that follows belongs to Hydra, options included.
+        return int(modules["train"].run(argparse.Namespace(overrides=words[1:])))
+    arguments = parser.parse_args(words)
+    if arguments.verb is None:
+        parser.print_help()
+        return MISTAKE
+    return int(modules[arguments.verb].run(arguments))
+
+
 def _module(verb: str) -> ModuleType:
     return importlib.import_module(f"regnet.cli.{verb}")
 
@@ -71,7 +76,6 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="regnet",
         description="Train deformable registration networks and run them on medical images.",
-        epilog="verbs: " + "; ".join(f"{verb}: {text}" for verb, text in VERBS.items()) + ". See regnet VERB --help.",
     )
     parser.add_argument("--version", action="version", version=f"regnet {__version__}")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB")

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         moving, fixed = check_image(read_image(args.moving)), check_image(read_image(args.fixed))
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
-            check_labels(labels, moving)
+            check_labels(labels, moving.grid, moving.name)
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
         with _progress_bar() as bar:
             task = bar.add_task("refining", total=args.refine, loss="", visible=args.refine > 0)
@@ -179,7 +179,7 @@ def _write(args: argparse.Namespace, moving: Image, fixed: Image, labels: Image 
 
         there = Transform.identity(fixed.grid).apply(moving.data[None], moving.grid)[0]
         args.figure.parent.mkdir(parents=True, exist_ok=True)
-        four_panels(fixed.data, there, moved, transform.flow, args.figure)
+        four_panels(fixed.data, there, moved, transform.flow, args.figure, fixed.grid)
 
 
 def _progress_bar() -> Progress:

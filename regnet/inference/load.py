@@ -43,16 +43,10 @@ def load_model(path: str | Path, trust: Sequence[str] = ()) -> LoadedModel:
     """
     file = _checkpoint_of(Path(path))
     checkpoint = read_checkpoint(file)
-    hyper_parameters = checkpoint.get("hyper_parameters")
-    weights = checkpoint.get("state_dict")
-    if not isinstance(hyper_parameters, dict) or not isinstance(weights, dict):
-        raise InputError(f"{file}: not a regnet checkpoint: it holds no hyper_parameters and state_dict")
-    missing = [key for key in ("model", "spec") if not isinstance(hyper_parameters.get(key), dict)]
-    if missing:
-        raise InputError(f"{file}: not a regnet checkpoint: its hyper_parameters lack {' and '.join(missing)}")
+    about, weights = checkpoint["hyper_parameters"], checkpoint["state_dict"]
     try:
-        model = build(hyper_parameters["model"], trust=trust)
-        spec = InputSpec.from_dict(hyper_parameters["spec"])
+        model = build(about["model"], trust=trust)
+        spec = InputSpec.from_dict(about["spec"])
     except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"{file}: its network cannot be built: {_one_line(error)}") from error
     own = {name.removeprefix(_PREFIX): value for name, value in weights.items() if name.startswith(_PREFIX)}
