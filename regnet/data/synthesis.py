@@ -62,7 +62,10 @@ class Source:
     Attributes:
         name: for the pairs' ``id``.
         data: ``(1, C, *spatial)``, normalised, smoothed for the pairs' spacing.
+        view: ``(1, 1, *spatial)`` ones.
         labels: ``(1, 1, *spatial)``, the label most frequent in a voxel of the pairs around each voxel, or ``None``.
+            Kept as floats, which the operators sample: float32 holds labels up to 2**24, float64 the rest.
+        label_type: of the labels of a pair.
         matrix: ``(1, D, D + 1)``, voxel of the pairs' grid to voxel of ``data``.
         shape: of the pairs' grid.
         spacing: of the pairs' grid, mm.
@@ -70,7 +73,9 @@ class Source:
 
     name: str
     data: Tensor
+    view: Tensor
     labels: Tensor | None
+    label_type: torch.dtype
     matrix: Tensor
     shape: tuple[int, ...]
     spacing: float
@@ -122,7 +127,9 @@ def make_sources(
             Source(
                 name=image.path.name.split(".")[0] if image.path else "image",
                 data=data,
-                labels=None if own is None else majority(own, grid, own.grid),
+                view=torch.ones_like(data[:, :1]),
+                labels=None if own is None else _as_floats(majority(own, grid, own.grid)),
+                label_type=torch.uint8 if own is None else own.data.dtype,
                 matrix=matrix(grid, image.grid),
                 shape=grid.shape,
                 spacing=spec.spacing,
@@ -160,18 +167,18 @@ def synthetic_pair(source: Source, spec: InputSpec, recipe: Recipe, generator: t
     both = ops.compose(anatomy, flow, bound="replicate")
     to_source = _then(source.matrix, _random_pose(source.shape, source.spacing, recipe, generator)).float()
 
-    def sample(image: Tensor, where: Tensor) -> Tensor:
-        return ops.warp(image, where, bound="replicate", extrapolate="edge", matrix=to_source)
+    def sample(image: Tensor, where: Tensor, order: int = 1) -> Tensor:
+        return ops.warp(image, where, order=order, bound="replicate", extrapolate="edge", matrix=to_source)
 
     pair = {
         "moving": _scan(sample(source.data, anatomy), source.spacing, spec, recipe, generator),
         "fixed": _scan(sample(source.data, both), source.spacing, spec, recipe, generator),
-        "view": sample(torch.ones_like(source.data[:, :1]), anatomy),
+        "view": sample(source.view, anatomy),
         "flow": flow,
     }
     if source.labels is not None:
-        pair["moving_labels"] = ops.warp_labels(source.labels, anatomy, mode="nearest", matrix=to_source)
-        pair["fixed_labels"] = ops.warp_labels(source.labels, both, mode="nearest", matrix=to_source)
+        pair["moving_labels"] = sample(source.labels, anatomy, order=0).to(source.label_type)
+        pair["fixed_labels"] = sample(source.labels, both, order=0).to(source.label_type)
     pair = {name: value[0] for name, value in pair.items()}
     pair["spacing"] = torch.full((len(source.shape),), source.spacing)
     return pair
@@ -207,6 +214,10 @@ def random_deformation(
         velocity += random_field(lattice, scale / step, len(shape), generator) * (share * deviation / step)
     displacement = ops.integrate(velocity, steps=5, bound="replicate")
     return spline_field(displacement * _COARSE, shape, _COARSE)
+
+
+def _as_floats(labels: Tensor) -> Tensor:
+    return labels.float() if int(labels.abs().max()) <= 2**24 else labels.double()
 
 
 def _random_pose(shape: Sequence[int], spacing: float, recipe: Recipe, generator: torch.Generator) -> Tensor:

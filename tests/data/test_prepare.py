@@ -13,7 +13,7 @@ from .heads import grid_of, head, head_at, labels_of, points, save
 
 
 def test_the_same_head_is_prepared_the_same_however_it_is_stored(tmp_path):
-    # LAS, 0.8 mm, int16 with slope and intercept, against RAS, 1 mm, float32, against 1 x 1.25 x 2 mm turned by 7 degrees
+    # RAS, 1 mm, float32; LAS, 0.8 mm, int16 with slope and intercept; 1 x 1.25 x 2 mm, turned by 7 degrees, int16
     ras = read_image(save(tmp_path / "ras.nii.gz", head(grid_of(1.0))))
     las = read_image(save(tmp_path / "las.nii.gz", head(grid_of(0.8, signs=(-1, 1, 1))), slope=0.05))
     turned = read_image(save(tmp_path / "turned.nii.gz", head(grid_of((1.0, 1.25, 2.0), turn=7.0)), slope=0.05))

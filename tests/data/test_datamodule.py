@@ -1,0 +1,133 @@
+import logging
+
+import lightning
+import pytest
+import torch
+
+from regnet.data import InputSpec, PairsData, Recipe, SyntheticData
+from regnet.errors import InputError
+
+from .heads import grid_of, head, labels_of, save
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, grid in (("a", grid_of(4.0)), ("b", grid_of((3.0, 4.0, 5.0), signs=(-1, 1, 1)))):
+        image = head(grid)
+        save(tmp_path / f"{name}.nii.gz", image)
+        save(tmp_path / f"{name}_labels.nii.gz", labels_of(image))
+    return tmp_path
+
+
+class Witness(lightning.LightningModule):
+    """A model that only writes down what it is shown."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+        self.trained, self.validated = [], []
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def training_step(self, batch):
+        self.trained += list(zip(batch["id"], batch["moving"].double().sum((1, 2, 3, 4)).tolist(), strict=True))
+        return self.weight * batch["moving"].mean()
+
+    def validation_step(self, batch):
+        self.validated += batch["id"]
+
+
+def fit(data, epochs, folder, ckpt_path=None):
+    model = Witness()
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        max_epochs=epochs,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        log_every_n_steps=1,
+        default_root_dir=folder,
+    )
+    trainer.fit(model, data, ckpt_path=ckpt_path)
+    return model, trainer
+
+
+@pytest.mark.filterwarnings("ignore:.*num_workers.*", "ignore:.*LeafSpec.*:FutureWarning")
+def test_a_resumed_training_draws_what_the_unbroken_one_would(folder):
+    def data():
+        images, labels = (
+            [folder / "a.nii.gz", folder / "b.nii.gz"],
+            [folder / "a_labels.nii.gz", folder / "b_labels.nii.gz"],
+        )
+        return SyntheticData({"spacing": 8.0}, images, labels, pairs=4, validation_pairs=2, batch_size=2, seed=3)
+
+    whole, _ = fit(data(), 3, folder)
+    assert len(set(whole.trained)) == 12
+    assert whole.validated == 3 * ["a-val-0000", "b-val-0001"]
+    first, trainer = fit(data(), 2, folder)
+    trainer.save_checkpoint(folder / "last.ckpt")
+    second, _ = fit(data(), 3, folder, folder / "last.ckpt")
+    assert first.trained + second.trained == whole.trained
+
+
+@pytest.mark.parametrize("ndim", [2, 3])
+def test_the_sample_brains_make_pairs_of_one_shape(ndim):
+    data = SyntheticData(InputSpec(ndim=ndim, spacing=8.0), pairs=2, batch_size=2)
+    (batch,) = data.train_dataloader()
+    assert batch["moving"].shape == batch["fixed"].shape
+    assert batch["moving"].ndim == ndim + 2
+    assert batch["flow"].shape[:2] == (2, ndim)
+    assert batch["moving_labels"].max() == 2
+    assert len(data.val_dataloader()) == 8
+
+
+def test_shape_and_recipe_are_taken_as_plain_values(folder):
+    data = SyntheticData(
+        {"spacing": 8.0},
+        images=[str(folder / "a.nii.gz")],
+        shape=[12, 14, 10],
+        recipe={"displacement_mm": [1, 2], "flip": False},
+        pairs=1,
+    )
+    assert data.recipe == Recipe(displacement_mm=(1.0, 2.0), flip=False)
+    (batch,) = data.train_dataloader()
+    assert batch["moving"].shape == (1, 1, 12, 14, 10)
+    assert "moving_labels" not in batch
+
+
+def test_labels_that_do_not_fit_are_refused_by_name(folder):
+    data = SyntheticData(images=[folder / "a.nii.gz"], labels=[folder / "b_labels.nii.gz"])
+    with pytest.raises(InputError, match=r"b_labels.nii.gz: shape .* differs from .* of .*a.nii.gz"):
+        data.setup()
+    with pytest.raises(InputError, match="0 files for 1 images"):
+        SyntheticData(images=[folder / "a.nii.gz"], labels=[])
+
+
+def test_a_table_is_split_by_its_column(folder):
+    (folder / "pairs.csv").write_text(
+        "id,moving,fixed,split\none,a.nii.gz,b.nii.gz,train\ntwo,b.nii.gz,a.nii.gz,val\nthree,a.nii.gz,a.nii.gz,test\n"
+    )
+    data = PairsData(folder / "pairs.csv", {"spacing": 8.0})
+    loaders = (data.train_dataloader(), data.val_dataloader(), data.test_dataloader())
+    assert [[name for batch in loader for name in batch["id"]] for loader in loaders] == [["one"], ["two"], ["three"]]
+
+
+def test_a_table_without_splits_trains_and_validates_on_all_and_says_so(folder, caplog):
+    (folder / "pairs.csv").write_text("id,moving,fixed\none,a.nii.gz,b.nii.gz\ntwo,b.nii.gz,a.nii.gz\n")
+    data = PairsData(folder / "pairs.csv", {"spacing": 8.0}, batch_size=2)
+    with caplog.at_level(logging.WARNING):
+        (batch,) = data.train_dataloader()
+    assert sorted(batch["id"]) == ["one", "two"]  # of different sizes, in one batch
+    assert [name for batch in data.val_dataloader() for name in batch["id"]] == ["one", "two"]
+    assert "validating on the training pairs" in caplog.text
+    with pytest.raises(InputError, match="no row has the split 'test'"):
+        data.test_dataloader()
+
+
+def test_a_table_without_training_rows_is_refused(folder):
+    (folder / "pairs.csv").write_text("moving,fixed,split\na.nii.gz,b.nii.gz,test\n")
+    with pytest.raises(InputError, match="no row has the split 'train'"):
+        PairsData(folder / "pairs.csv").setup()
