@@ -1,6 +1,7 @@
 """``regnet train``: compose the configuration with Hydra and run it."""
 
 import argparse
+import logging
 import os
 import re
 import sys
@@ -10,7 +11,9 @@ from typing import Any, cast
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -61,6 +64,7 @@ def train(config: DictConfig) -> float:
         InputError: a key, file or image is wrong; the message names it.
     """
     try:
+        logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)  # no list of absent hardware
         plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
         check_keys(plain, get_object)
         objective = run_experiment(plain, lambda block, **more: instantiate(block, _convert_="all", **more))
@@ -72,6 +76,10 @@ def train(config: DictConfig) -> float:
 
 def _job(config: DictConfig) -> float:
     try:
+        if config.test and HydraConfig.get().mode is RunMode.MULTIRUN:
+            raise InputError(
+                "test=true: the test split is for the one run that a grid has chosen, not for each of its jobs"
+            )
         return train(config)
     except (ValueError, OSError) as error:
         raise SystemExit(2) from error  # past Hydra, which would announce it in lines of its own

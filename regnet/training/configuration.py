@@ -62,6 +62,8 @@ def _check_arguments(block: Any, name: str, locate: Callable[[str], Any]) -> Non
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for key in block:
+        if not isinstance(key, str):
+            raise InputError(f"config: a key of {name} reads as {key!r}: put quotes around it (YAML takes on for true)")
         if not key.startswith("_") and key not in parameters:
             known = [f"{name}.{parameter}" for parameter in parameters]
             raise InputError(f"config: unknown key '{name}.{key}'{nearest(f'{name}.{key}', known)}")

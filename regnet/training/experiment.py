@@ -77,9 +77,12 @@ def _fit(
     test: bool,
 ) -> float:
     warnings.filterwarnings("ignore", ".*does not have many workers.*")  # the data's configuration says how many
+    warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning 2.6 with torch 2.13
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
     best = _best_checkpoint(trainer)
+    loggers, trainer.loggers = trainer.loggers, []  # the logs hold this validation already, at its own epoch
     logged = trainer.validate(module, datamodule=data, ckpt_path=best, verbose=False)[0]
+    trainer.loggers = loggers
     if test:
         trainer.test(module, datamodule=data, ckpt_path=best)
     if objective not in logged:

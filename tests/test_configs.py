@@ -1,0 +1,74 @@
+"""Every configuration file composes, names only arguments that exist, and makes its object."""
+
+from pathlib import Path
+
+import hydra
+import lightning.pytorch as pl
+import pytest
+import torch
+from hydra.utils import get_object, instantiate
+from omegaconf import OmegaConf
+
+from regnet.config import config_dir
+from regnet.models import Registration, build, describe
+from regnet.training.configuration import KEYS, check_keys
+
+FILES = sorted(
+    (path.parent.name, path.stem) for path in config_dir().glob("*/*.yaml") if path.parent.name != "hparams_search"
+)
+
+
+def compose(tmp_path, *overrides):
+    """A resolved configuration, as training gets it."""
+    with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
+        config = hydra.compose("train", [f"paths.run_dir={tmp_path}", *overrides])
+    return OmegaConf.to_container(config, resolve=True)
+
+
+def test_the_default_has_the_known_keys(tmp_path):
+    assert set(compose(tmp_path)) == set(KEYS)
+
+
+@pytest.mark.parametrize(("group", "name"), FILES)
+def test_every_file_composes_with_known_arguments_and_makes_its_object(group, name, tmp_path):
+    more = ["data.pairs=pairs.csv"] if (group, name) == ("data", "pairs") else []
+    config = compose(tmp_path, f"{group}={name}", *more)
+    check_keys(config, get_object)
+    block = config.get(group)
+    if group == "model":
+        assert isinstance(build(block), Registration)
+        assert build(describe(block)).state_dict().keys() == build(block).state_dict().keys()
+    elif group == "data":
+        assert isinstance(instantiate(block, _convert_="all"), pl.LightningDataModule)
+    elif group == "loss":
+        assert isinstance(instantiate(block, _convert_="all"), torch.nn.Module)
+    elif group == "optimizer":
+        assert isinstance(instantiate(block)([torch.nn.Parameter(torch.zeros(1))]), torch.optim.Optimizer)
+    elif group == "scheduler":
+        optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])
+        instantiate(block, _convert_="all")(optimizer).state_dict()
+    elif group == "callbacks":
+        assert all(isinstance(instantiate(each), pl.Callback) for each in block.values() if each)
+    elif group == "logger":
+        for logger, each in block.items():
+            pytest.importorskip(logger) if logger in ("tensorboard", "wandb") else None
+            instantiate(each)
+    elif group == "trainer" and name == "cpu":
+        assert isinstance(instantiate(block, logger=False), pl.Trainer)
+    else:
+        assert group in ("experiment", "paths", "trainer")
+
+
+@pytest.mark.parametrize("path", sorted(config_dir().glob("hparams_search/*.yaml")), ids=lambda path: path.stem)
+def test_every_search_runs_over_keys_that_exist(path: Path, tmp_path):
+    search = OmegaConf.load(path).hydra.sweeper.params
+    compose(tmp_path, *(f"{key}={str(values).split(',')[0]}" for key, values in search.items()))
+
+
+@pytest.mark.parametrize("ndim", [2, 3])
+@pytest.mark.parametrize("model", [path.stem for path in sorted(config_dir().glob("model/*.yaml"))])
+def test_every_model_takes_the_datas_dimension(model, ndim, tmp_path):
+    config = compose(tmp_path, f"model={model}", f"data.spec.ndim={ndim}")
+    shape = (9, 8, 7)[:ndim]
+    images = torch.rand(2, 1, 1, *shape)
+    assert build(config["model"])(*images)["displacement"].shape == (1, ndim, *shape)
