@@ -50,8 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("regnet: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, OSError, MemoryError) as error:
-        if os.environ.get("REGNET_TRACEBACK"):
+    except (ValueError, OSError, MemoryError, RuntimeError) as error:
+        if os.environ.get("REGNET_TRACEBACK") or not _is_mendable(error):
             raise
         print(f"regnet: error: {_one_line(error)}", file=sys.stderr)
         return MISTAKE
@@ -85,6 +85,12 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
         else:
             subparsers.add_parser(verb, help=text, add_help=False)
     return parser
+
+
+def _is_mendable(error: BaseException) -> bool:
+    """Whether the user can do something about it: a RuntimeError is a fault of ours, but for two of them."""
+    known = ("regnet's compiled operators", "can't allocate memory")
+    return not isinstance(error, RuntimeError) or any(text in str(error) for text in known)
 
 
 def _one_line(error: BaseException) -> str:

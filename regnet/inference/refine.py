@@ -40,7 +40,7 @@ def refine(
     *,
     learning_rate: float = 0.1,
     window: int = 5,
-    smoothness: float = 1.0,
+    smoothness: float = 0.5,
     squarings: int = 5,
     device: torch.device | str = "cpu",
     progress: Progress | None = None,
