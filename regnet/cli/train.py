@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,9 +77,7 @@ def train(config: DictConfig) -> float:
 def _job(config: DictConfig) -> float:
     try:
         if config.test and HydraConfig.get().mode is RunMode.MULTIRUN:
-            raise InputError(
-                "test=true: the test split is for the one run that a grid has chosen, not for each of its jobs"
-            )
+            raise InputError("test=true: never under -m; the test split is for the one run that a grid has chosen")
         return train(config)
     except (ValueError, OSError) as error:
         raise SystemExit(2) from error  # past Hydra, which would announce it in lines of its own
@@ -104,12 +102,13 @@ def _explain(error: HydraException, words: Sequence[str]) -> str:
     return f"config: {text}"
 
 
-def _compose(words: Sequence[str]) -> Mapping[str, Any]:
+def _compose(words: Sequence[str]) -> dict[str, Any]:
     """The configuration that the groups among the words choose, or else the default one."""
     groups = [word for word in words if re.fullmatch(r"[a-z_]+=[A-Za-z0-9_]+", word)]
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
         try:
-            return hydra.compose("train", groups)
+            config = hydra.compose("train", groups)
         except HydraException:
-            return hydra.compose("train")
+            config = hydra.compose("train")
+    return cast(dict[str, Any], OmegaConf.to_container(config))

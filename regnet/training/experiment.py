@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import ModelCheckpoint, ProgressBar
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from regnet.errors import InputError
 from regnet.models import build, describe
@@ -55,13 +56,16 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     )
     callbacks = [make(block) for block in config["callbacks"].values() if block]
     loggers = [make(block) for block in config["logger"].values() if block]
-    trainer = make(config["trainer"], callbacks=callbacks, logger=loggers)
+    bar = any(isinstance(callback, ProgressBar) for callback in callbacks)  # none configured: none, not Lightning's own
+    trainer = make(config["trainer"], callbacks=callbacks, logger=loggers, enable_progress_bar=bar)
     write_config(config, folder)
     try:
         return _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
     except InputError as error:
         # From a worker of the data loader it comes with that worker's traceback; its own line is the last.
         raise InputError(str(error).strip().splitlines()[-1].removeprefix("regnet.errors.InputError: ")) from error
+    except MisconfigurationException as error:
+        raise InputError(f"config: {error}") from error
     finally:
         # A Weights & Biases run ends with its job, or the next job of a grid would write into it.
         for logger in loggers:

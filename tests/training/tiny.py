@@ -5,13 +5,13 @@ from functools import partial
 import lightning.pytorch as pl
 import pytest
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, Dataset
 
 from regnet.losses import LNCC, Diffusion, Objective
 from regnet.models import build, describe
 from regnet.training import RegistrationModule
+from regnet.training.callbacks import Checkpoint
 
 # Lightning's advice on loaders and loggers, meant for large trainings, is no error of ours.
 quiet = pytest.mark.filterwarnings(
@@ -65,8 +65,8 @@ def module(scheduler=None, lr=1e-3):
 
 def trainer(folder, epochs, **arguments):
     callbacks = [
-        ModelCheckpoint(folder / "checkpoints", "best", monitor="val/loss", save_on_train_epoch_end=True),
-        ModelCheckpoint(folder / "checkpoints", "last", save_on_train_epoch_end=True, enable_version_counter=False),
+        Checkpoint(folder / "checkpoints", "best", monitor="val/loss", save_on_train_epoch_end=True),
+        Checkpoint(folder / "checkpoints", "last", save_on_train_epoch_end=True, enable_version_counter=False),
     ]
     defaults = {
         "accelerator": "cpu", "max_epochs": epochs, "callbacks": callbacks, "logger": CSVLogger(folder, "csv"),

@@ -1,5 +1,6 @@
 """Callbacks that regnet adds to Lightning's."""
 
+from regnet.training.callbacks.checkpoint import Checkpoint
 from regnet.training.callbacks.panels import Panels
 
-__all__ = ["Panels"]
+__all__ = ["Checkpoint", "Panels"]

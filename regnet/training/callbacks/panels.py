@@ -30,8 +30,8 @@ class Panels(Callback):
         loggers: list[Any] = [logger for logger in trainer.loggers if _takes_pictures(logger)]
         if not loggers:
             return
-        fields = (batch["fixed"], batch["moving"], outputs["moved"], outputs["displacement"])
-        picture = four_panels(*(field[0].detach().cpu() for field in fields), path=None)
+        first = [field[0] for field in (batch["fixed"], batch["moving"], outputs["moved"], outputs["displacement"])]
+        picture = four_panels(first[0], first[1], first[2], first[3], path=None)
         for logger in loggers:
             if isinstance(logger, TensorBoardLogger):
                 logger.experiment.add_image("val/panels", picture, trainer.global_step, dataformats="HWC")

@@ -1,0 +1,27 @@
+"""Checkpoints whose memory of the best moves along with their folder."""
+
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+
+class Checkpoint(ModelCheckpoint):
+    """Lightning's ``ModelCheckpoint``, which forgets the best score when its folder was moved since.
+
+    Resumed in a moved folder, the best so far counts; resumed into a new folder, the best is chosen among the epochs
+    that are run there. Arguments as for ``ModelCheckpoint``.
+    """
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take up what the checkpoint that one goes on from remembers."""
+        if state_dict["dirpath"] == self.dirpath:
+            super().load_state_dict(state_dict)
+        elif self._here(state_dict["best_model_path"]).is_file():
+            paths = ("best_model_path", "kth_best_model_path", "last_model_path")
+            moved = {name: str(self._here(state_dict[name])) for name in paths if state_dict[name]}
+            best = {str(self._here(path)): score for path, score in state_dict["best_k_models"].items()}
+            super().load_state_dict({**state_dict, **moved, "best_k_models": best, "dirpath": self.dirpath})
+
+    def _here(self, path: str) -> Path:
+        return Path(self.dirpath or ".") / Path(path).name
