@@ -73,11 +73,11 @@ def _mean_square(flow: Tensor, terms: list[tuple[tuple[int, ...], float]], voxel
                 continue
             per_channel = size / math.prod(size[:, axis : axis + 1] for axis in axes)
             scale = weight * per_channel.square() / (len(field) * difference[0, 0].numel())
-            scale = scale.view(*scale.shape, *[1] * (field.dim() - 2))
-            scaled = scale * difference
-            value += torch.dot(scaled.flatten(), difference.flatten())
+            flat = difference.flatten(2)
+            value += (scale * torch.einsum("ncs,ncs->nc", flat, flat)).sum()
             if gradient is not None:
-                _add_transposed(gradient, scaled.mul_(2), axes)
+                flat *= 2 * scale[..., None]
+                _add_transposed(gradient, flat.view_as(difference), axes)
     return attach(value, (flow, gradient))
 
 

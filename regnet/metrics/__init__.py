@@ -2,7 +2,7 @@
 
 from regnet.metrics.displacement import displacement_statistics, endpoint_error
 from regnet.metrics.distance import hd95
-from regnet.metrics.jacobian import folding_fraction, log_jacobian_determinant, sdlogj
+from regnet.metrics.jacobian import folding_fraction, jacobian_statistics, log_jacobian_determinant, sdlogj
 from regnet.metrics.overlap import dice
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "endpoint_error",
     "folding_fraction",
     "hd95",
+    "jacobian_statistics",
     "log_jacobian_determinant",
     "sdlogj",
 ]

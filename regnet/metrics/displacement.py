@@ -59,4 +59,4 @@ def _length(flow: Tensor, spacing: Spacing) -> Tensor:
     size = size[None] if size.dim() == 1 else size
     if size.shape not in ((1, ndim), (len(flow), ndim)):
         raise ValueError(f"spacing must be one, {ndim}, or (N, {ndim}) mm: got {spacing}")
-    return torch.linalg.vector_norm(flow * size.view(*size.shape, *[1] * ndim), dim=1, keepdim=True)
+    return (flow * size.view(*size.shape, *[1] * ndim)).square_().sum(1, keepdim=True).sqrt_()

@@ -32,7 +32,9 @@ def hd95(
         ValueError: the shapes differ, the labels are not integers, or ``spacing`` does not fit.
     """
     one, two = check_labels(a, b)
-    sizes = [float(size) for size in np.broadcast_to(np.asarray(spacing, float), one.ndim)] if one.ndim else []
+    sizes = [float(spacing)] * one.ndim if isinstance(spacing, int | float) else [float(size) for size in spacing]
+    if len(sizes) != one.ndim or min(sizes) <= 0:
+        raise ValueError(f"spacing must be positive, one or {one.ndim} mm: got {spacing}")
     boxes_a, boxes_b = _boxes(one), _boxes(two)
     wanted = sorted(boxes_a.keys() | boxes_b.keys()) if labels is None else [int(label) for label in labels]
     result = {}
@@ -51,9 +53,13 @@ def hd95(
 
 def _boxes(labels: np.ndarray) -> dict[int, _Box]:
     """label -> the smallest box that holds it."""
-    values, ranks = np.unique(labels, return_inverse=True)
-    found = ndimage.find_objects(ranks.reshape(labels.shape) + 1)
-    return {int(value): box for value, box in zip(values, found, strict=True) if value != 0}
+    values = np.unique(labels[labels != 0])
+    if not values.size:
+        return {}
+    # Ranks, since find_objects makes room for every number up to the largest label.
+    ranks = np.searchsorted(values, labels).clip(max=values.size - 1).astype(np.int32) + 1
+    ranks[labels == 0] = 0
+    return {int(value): box for value, box in zip(values, ndimage.find_objects(ranks), strict=True)}
 
 
 def _surface(inside: np.ndarray) -> np.ndarray:

@@ -26,8 +26,7 @@ def folding_fraction(flow: Tensor, mask: Tensor | None = None) -> float:
     Raises:
         ValueError: ``mask`` does not fit ``flow``.
     """
-    determinant = inside(ops.jacobian_determinant(flow), mask)
-    return float((determinant <= 0).double().mean())
+    return _folding(ops.jacobian_determinant(flow), mask)
 
 
 def sdlogj(flow: Tensor, mask: Tensor | None = None, offset: float = 0.0) -> float:
@@ -48,8 +47,18 @@ def sdlogj(flow: Tensor, mask: Tensor | None = None, offset: float = 0.0) -> flo
     Source:
         Leow et al., IEEE Transactions on Medical Imaging 2007; https://github.com/MDL-UzL/L2R
     """
-    logarithm = log_jacobian_determinant(flow, offset)
-    return float(inside(logarithm, mask).double().std(correction=0))
+    return _deviation(log_jacobian_determinant(flow, offset), mask)
+
+
+def jacobian_statistics(flow: Tensor, *masks: Tensor | None) -> list[dict[str, float]]:
+    """:func:`folding_fraction` and :func:`sdlogj` inside several masks, from one computation of the determinant.
+
+    Returns:
+        For each mask ``folding`` and ``sdlogj``.
+    """
+    determinant = ops.jacobian_determinant(flow)
+    logarithm = _logarithm(determinant)
+    return [{"folding": _folding(determinant, mask), "sdlogj": _deviation(logarithm, mask)} for mask in masks]
 
 
 def log_jacobian_determinant(flow: Tensor, offset: float = 0.0) -> Tensor:
@@ -62,4 +71,16 @@ def log_jacobian_determinant(flow: Tensor, offset: float = 0.0) -> Tensor:
     Returns:
         ``(N, 1, *spatial)``; negative where a structure of the moving image was enlarged.
     """
-    return (ops.jacobian_determinant(flow) + offset).clamp(1e-9, 1e9).log()
+    return _logarithm(ops.jacobian_determinant(flow) + offset)
+
+
+def _logarithm(determinant: Tensor) -> Tensor:
+    return determinant.clamp(1e-9, 1e9).log_()
+
+
+def _folding(determinant: Tensor, mask: Tensor | None) -> float:
+    return float((inside(determinant, mask) <= 0).double().mean())
+
+
+def _deviation(logarithm: Tensor, mask: Tensor | None) -> float:
+    return float(inside(logarithm, mask).double().std(correction=0))

@@ -4,17 +4,22 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from regnet.io import atomic_path
+from regnet.spatial import Grid
 
 _TITLES = ("fixed", "moving", "moved", "fixed grid in moving")
-_BACKGROUND = "#101216"
+_BACKGROUND = "black"
 _INK = "#d7dae0"
 _LINES = 36  # grid lines along the longer side of the slice
+_MARGIN = 0.06  # around the content, of its size
+_COLOURS = LinearSegmentedColormap.from_list("regnet", colormaps["plasma"](np.linspace(0.3, 1, 64)))
 _SIDE = 3.2  # inches of a panel's longer side
 _BAR = 0.45  # inches to the right, for the colour bar
 _TITLE = 0.34  # inches above
@@ -22,19 +27,19 @@ _DPI = 150
 
 
 def four_panels(
-    fixed: Tensor, moving: Tensor, moved: Tensor, flow: Tensor, path: str | Path | None, affine: Tensor | None = None
+    fixed: Tensor, moving: Tensor, moved: Tensor, flow: Tensor, path: str | Path | None, grid: Grid | None = None
 ) -> np.ndarray:
     """Draw fixed, moving, moved, and the fixed grid's lines where the map takes them in the moving image.
 
     The slice is perpendicular to the last axis (axial in a RAS image), through the middle of the fixed image's content.
-    All images share one grey scale each, from the 1st to the 99.5th percentile.
+    Each image has its own grey scale, from its 1st to its 99.5th percentile; empty margins are cut off.
 
     Args:
         fixed, moving, moved: ``(*spatial)`` or ``(C, *spatial)``, of which the first channel is drawn, on one grid.
         flow: ``(D, *spatial)``, voxels, from the fixed into the moving image; 2-D or 3-D.
         path: a PNG to write, replacing what is there; None writes nothing.
-        affine: ``(D + 1, D + 1)``, voxel -> RAS mm of the grid. With it the picture is upright, left is left, and its
-            proportions and numbers are in mm; None takes the axes as they come, and voxels.
+        grid: where the voxels lie. With it the picture is upright, left is left, and its proportions and numbers are
+            in mm; None takes the axes as they come, and voxels.
 
     Returns:
         ``(height, width, 3)``, uint8.
@@ -49,11 +54,13 @@ def four_panels(
         raise ValueError(f"flow must be (D, *spatial), 2-D or 3-D: got {tuple(flow.shape)}")
     images = [_first_channel(image, shape) for image in (fixed, moving, moved)]
     field = flow.detach().cpu().double()
-    unit = "voxel" if affine is None else "mm"
-    images, field, size = _upright(images, field, affine)
+    unit = "voxel" if grid is None else "mm"
+    images, field, size = _upright(images, field, grid)
     if ndim == 3:
         middle = _middle(images[0])
         images, field, size = [image[..., middle] for image in images], field[:2, ..., middle], size[:2]
+    box = _content(images)
+    images, field = [image[box] for image in images], field[:, box[0], box[1]]
     pixels = _render([image.numpy() for image in images], field.numpy(), size, unit)
     if path is not None:
         _write(Path(path), pixels)
@@ -68,33 +75,43 @@ def _first_channel(image: Tensor, shape: tuple[int, ...]) -> Tensor:
     return torch.nan_to_num(image.double())
 
 
-def _upright(
-    images: list[Tensor], field: Tensor, affine: Tensor | None
-) -> tuple[list[Tensor], Tensor, tuple[float, ...]]:
+def _upright(images: list[Tensor], field: Tensor, grid: Grid | None) -> tuple[list[Tensor], Tensor, tuple[float, ...]]:
     """Images and field with their axes along R, A, S as nearly as flips and swaps make it, and the voxel size."""
     ndim = len(field)
-    if affine is None:
+    if grid is None:
         return images, field, (1.0,) * ndim
-    linear = affine[:ndim, :ndim].double().cpu()
-    spacing = linear.norm(dim=0)
-    cosines = linear / spacing
-    order: list[int] = []
-    for world in range(ndim):
-        free = [axis for axis in range(ndim) if axis not in order]
-        order.append(max(free, key=lambda axis: abs(float(cosines[world, axis]))))
-    flips = [world for world in range(ndim) if cosines[world, order[world]] < 0]
-    field = field[order].permute(0, *[1 + axis for axis in order]).flip([1 + axis for axis in flips])
+    order = [grid.world_axes.index(world) for world in range(ndim)]
+    flips = [world for world in range(ndim) if grid.orientation[order[world]] not in "RAS"]
+    field = field[order].permute(0, *[1 + axis for axis in order]).flip([1 + world for world in flips])
     field[flips] *= -1
     images = [image.permute(order).flip(flips) for image in images]
-    return images, field, tuple(float(spacing[axis]) for axis in order)
+    return images, field, tuple(grid.spacing[axis] for axis in order)
+
+
+def _stands_out(image: Tensor) -> Tensor:
+    """Where there is something to see: more than a tenth above the darkest value."""
+    return image > image.min() + 0.1 * (image.max() - image.min())
 
 
 def _middle(image: Tensor) -> int:
-    """Index along the last axis of the middle of what stands out from the darkest value."""
-    weight = (image > image.min() + 0.1 * (image.max() - image.min())).sum((0, 1)).double()
+    """Index along the last axis of the middle of what stands out."""
+    weight = _stands_out(image).sum((0, 1)).double()
     if float(weight.sum()) == 0:
         return image.shape[-1] // 2
     return round(float((weight * torch.arange(len(weight))).sum() / weight.sum()))
+
+
+def _content(images: list[Tensor]) -> tuple[slice, slice]:
+    """The box that holds what stands out in any of the slices, and a margin."""
+    seen = torch.stack([_stands_out(image) for image in images]).any(0)
+    bounds = []
+    for axis in (0, 1):
+        found = seen.any(1 - axis).nonzero().flatten()
+        size = seen.shape[axis]
+        first, last = (int(found[0]), int(found[-1])) if len(found) else (0, size - 1)
+        margin = max(2, round(_MARGIN * (last + 1 - first)))
+        bounds.append(slice(max(0, first - margin), min(size, last + 1 + margin)))
+    return bounds[0], bounds[1]
 
 
 def _render(images: list[np.ndarray], field: np.ndarray, size: tuple[float, ...], unit: str) -> np.ndarray:
@@ -109,21 +126,24 @@ def _render(images: list[np.ndarray], field: np.ndarray, size: tuple[float, ...]
         axes = figure.add_axes(
             (number * panel[0] / total[0], 0, panel[0] / total[0], panel[1] / total[1]), facecolor=_BACKGROUND
         )
-        image = images[min(number, 2) if number < 3 else 1]
+        image = images[number if number < 3 else 1]
         low, high = np.percentile(image, (1, 99.5))
         high = high if high > low else low + 1
         if number == 3:
             high += 1.5 * (high - low)  # the lines are the subject here
-        axes.imshow(
-            image.T, cmap="gray", vmin=low, vmax=high, origin="lower", extent=extent, interpolation="bilinear"
-        )
+        axes.imshow(image.T, cmap="gray", vmin=low, vmax=high, origin="lower", extent=extent, interpolation="bilinear")
         axes.set(xlim=extent[:2], ylim=extent[2:])
         axes.set_axis_off()
         axes.set_title(title, color=_INK, fontsize=10, pad=5)
         if number == 3:
             lines = axes.add_collection(_grid_lines(field, size))
             bar_axes = figure.add_axes(
-                ((4 * panel[0] + 0.06) / total[0], 0.12 * panel[1] / total[1], 0.08 / total[0], 0.76 * panel[1] / total[1])
+                (
+                    (4 * panel[0] + 0.06) / total[0],
+                    0.12 * panel[1] / total[1],
+                    0.08 / total[0],
+                    0.76 * panel[1] / total[1],
+                )
             )
             bar = figure.colorbar(lines, cax=bar_axes)
             bar.outline.set_visible(False)
@@ -147,7 +167,7 @@ def _grid_lines(field: np.ndarray, size: tuple[float, ...]) -> LineCollection:
             points = lines[:, row].T
             segments.append(np.stack([points[:-1], points[1:]], axis=1))
             colours.append((values[row, :-1] + values[row, 1:]) / 2)
-    collection = LineCollection(list(np.concatenate(segments)), cmap="plasma", linewidths=0.7)
+    collection = LineCollection(list(np.concatenate(segments)), cmap=_COLOURS, linewidths=0.7)
     collection.set_array(np.concatenate(colours))
     collection.set_clim(0, max(float(length.max()), 1e-6))
     return collection

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from rich import box
 from rich.table import Table
 
 Row = Mapping[str, str | float]
@@ -29,13 +30,13 @@ def summarise(rows: Sequence[Row]) -> dict[str, dict[str, float | int | None]]:
 
 
 def summary_table(
-    title: str, columns: Mapping[str, str], rows: Sequence[Row], name: str = "id", limit: int = 20
+    title: str, columns: Mapping[str, tuple[str, str]], rows: Sequence[Row], name: str = "id", limit: int = 20
 ) -> Table:
     """A table of the first rows and, for two rows and more, the mean of all.
 
     Args:
         title: above the table.
-        columns: column -> format of its numbers, e.g. ``".3f"``; in order.
+        columns: column -> its header and the format of its numbers, e.g. ``".3f"``; in order.
         rows: cells by column.
         name: the column that names a row; text.
         limit: how many rows to show.
@@ -43,17 +44,17 @@ def summary_table(
     Returns:
         A rich table; a cell without a number is a dash.
     """
-    table = Table(title=title)
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title_style="bold")
     table.add_column(name)
-    for column in columns:
-        table.add_column(column, justify="right")
+    for header, _ in columns.values():
+        table.add_column(header, justify="right", no_wrap=True)
     for row in rows[:limit]:
-        table.add_row(str(row.get(name, "")), *(_cell(row.get(column), form) for column, form in columns.items()))
+        table.add_row(str(row.get(name, "")), *(_cell(row.get(column), form) for column, (_, form) in columns.items()))
     if len(rows) > limit:
         table.add_row(f"… {len(rows) - limit} more", *[""] * len(columns))
     if len(rows) > 1:
         summary = summarise(rows)
-        means = [_cell(summary.get(column, {}).get("mean"), form) for column, form in columns.items()]
+        means = [_cell(summary.get(column, {}).get("mean"), form) for column, (_, form) in columns.items()]
         table.add_section()
         table.add_row("mean", *means, style="bold")
     return table
@@ -61,5 +62,5 @@ def summary_table(
 
 def _cell(value: str | float | None, form: str) -> str:
     if isinstance(value, str) or value is None or not math.isfinite(value):
-        return "–"
+        return "-"
     return format(value, form)

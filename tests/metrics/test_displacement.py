@@ -1,0 +1,48 @@
+"""Lengths of displacements in millimetres."""
+
+import math
+
+import pytest
+import torch
+
+from regnet.metrics import displacement_statistics, endpoint_error
+
+
+def test_lengths_are_in_mm() -> None:
+    # C-34: (1, 1, 1) voxels of 1.5 x 1.5 x 3 mm are 3.6742 mm
+    flow = torch.ones(2, 3, 4, 5, 6)
+    spacing = (1.5, 1.5, 3.0)
+    assert displacement_statistics(flow, spacing) == pytest.approx({"mean": 3.6742, "max": 3.6742}, abs=1e-4)
+    assert endpoint_error(flow, torch.zeros_like(flow), spacing) == pytest.approx(3.6742, abs=1e-4)
+    assert endpoint_error(flow, flow, spacing) == 0
+
+
+def test_each_sample_may_have_its_spacing() -> None:
+    flow = torch.zeros(2, 2, 4, 5)
+    flow[:, 1] = 3
+    assert displacement_statistics(flow, torch.tensor([[1.0, 2.0], [1.0, 4.0]])) == {"mean": 9.0, "max": 12.0}
+
+
+def test_only_what_is_inside_the_mask_counts() -> None:
+    flow, mask = torch.zeros(1, 2, 4, 5), torch.zeros(1, 1, 4, 5)
+    flow[:, 0, :2], mask[:, :, 1:3] = 2, 0.5
+    assert displacement_statistics(flow, 1.0, mask) == {"mean": 1.0, "max": 2.0}
+    assert endpoint_error(flow, torch.zeros_like(flow), 1.0, mask) == 1
+    assert all(math.isnan(value) for value in displacement_statistics(flow, 1.0, 0 * mask).values())
+    assert math.isnan(endpoint_error(flow, flow, 1.0, 0 * mask))
+
+
+def test_a_field_that_is_being_trained_can_be_measured() -> None:
+    flow = torch.ones(1, 2, 4, 5, requires_grad=True)
+    assert displacement_statistics(flow)["max"] == pytest.approx(2**0.5)
+
+
+def test_fields_and_spacings_that_do_not_fit_are_refused() -> None:
+    flow = torch.zeros(2, 2, 4, 5)
+    with pytest.raises(ValueError, match="one shape"):
+        endpoint_error(flow, flow[:1])
+    with pytest.raises(ValueError, match="one channel per spatial axis"):
+        displacement_statistics(torch.zeros(1, 3, 4, 5))
+    for spacing in ((1.0, 2.0, 3.0), torch.ones(3, 2)):
+        with pytest.raises(ValueError, match="spacing must be"):
+            displacement_statistics(flow, spacing)

@@ -1,0 +1,95 @@
+"""Regularity of maps whose determinants are known in closed form."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from regnet.metrics import folding_fraction, jacobian_statistics, log_jacobian_determinant, sdlogj
+
+
+def _points(*shape: int) -> Tensor:
+    axes = [torch.arange(n, dtype=torch.float64) for n in shape]
+    return torch.stack(torch.meshgrid(*axes, indexing="ij"))[None]
+
+
+def _linear(matrix: list[list[float]], *shape: int) -> Tensor:
+    return torch.einsum("ij,nj...->ni...", torch.tensor(matrix, dtype=torch.float64), _points(*shape))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "fraction"),
+    [
+        ([[0, 0, 0], [0, 0, 0], [0, 0, 0]], 0),  # determinant 1
+        ([[0.5, 0, 0], [0, 0.5, 0], [0, 0, 0.5]], 0),  # 3.375
+        ([[-2, 0, 0], [0, 0, 0], [0, 0, 0]], 1),  # -1
+        ([[0, 0.3, 0], [0, 0, 0], [0, 0, 0]], 0),  # 1
+        ([[-1, 1, 0], [1, -1, 0], [0, 0, 0]], 1),  # -1
+        ([[0.5, 0], [0, 0.5]], 0),  # 2.25
+        ([[-1, 0], [0, 0]], 1),  # 0: a map onto a line folds
+    ],
+)
+def test_folding_fraction_of_linear_maps(matrix: list[list[float]], fraction: float) -> None:
+    # C-25: the identity belongs to the map, and axes are not mixed up
+    shape = (6, 5, 7)[: len(matrix)]
+    assert folding_fraction(_linear(matrix, *shape)) == fraction
+    assert folding_fraction(_linear(matrix, *shape).float().repeat(2, *[1] * (1 + len(matrix)))) == fraction
+
+
+@pytest.mark.parametrize("ndim", [2, 3])
+def test_folding_fraction_counts_voxels_inside_the_mask(ndim: int) -> None:
+    shape = (10, 6, 5)[:ndim]
+    flow = torch.zeros(1, ndim, *shape, dtype=torch.float64)
+    flow[:, 0] = torch.where(_points(*shape)[:, 0] < 5, 0, -2 * (_points(*shape)[:, 0] - 5))
+    mask = torch.zeros(1, 1, *shape)
+    mask[:, :, 4:8] = 1
+    # central differences: slope of the map 1 up to index 4, (5 - 2 - 4 + 1) / 2 = 0 at 5, -1 from 6 on
+    assert folding_fraction(flow) == pytest.approx(0.5)
+    assert folding_fraction(flow, mask) == pytest.approx(0.75)
+    assert folding_fraction(flow, mask == 1) == pytest.approx(0.75)
+    assert math.isnan(folding_fraction(flow, 0 * mask))
+
+
+def test_a_structure_that_was_enlarged_has_a_determinant_below_one() -> None:
+    # C-26: a ball of radius 5 in the moving image, 7.5 in the fixed one; (1 / 1.5)³ = 0.296
+    flow = (_points(9, 10, 11) - 4.5) * (1 / 1.5 - 1)
+    assert torch.allclose(log_jacobian_determinant(flow).exp(), torch.tensor(0.296296, dtype=torch.float64))
+    assert float(log_jacobian_determinant(flow).mean()) == pytest.approx(-1.2164, abs=1e-4)
+
+
+def test_sdlogj_of_two_halves_is_half_the_difference_of_their_logarithms() -> None:
+    # along axis 0 slopes of 2 and 0.5, one voxel on each side of the kink left out
+    x = _points(20, 4)[:, 0]
+    flow = torch.stack([torch.where(x < 10, x, 10 - 0.5 * (x - 10)), 0 * x], 1)
+    mask = torch.ones(1, 1, 20, 4)
+    mask[:, :, 9:12] = 0
+    mask[:, :, 18:] = 0
+    weights = torch.tensor([9.0, 6.0], dtype=torch.float64) / 15
+    for offset in (0.0, 3.0):
+        logs = torch.log(torch.tensor([2.0, 0.5], dtype=torch.float64) + offset)
+        mean = (weights * logs).sum()
+        expected = (weights * (logs - mean) ** 2).sum().sqrt()
+        assert sdlogj(flow, mask, offset) == pytest.approx(float(expected))
+
+
+def test_sdlogj_stays_finite_on_folds_and_does_not_see_an_affine_map() -> None:
+    folded = _linear([[-2, 0], [0, 0]], 6, 7)
+    assert sdlogj(folded) == pytest.approx(0)
+    bumps = 0.5 * torch.sin(_points(12, 13))
+    scaled = 1.25 * (_points(12, 13) + bumps) - _points(12, 13)
+    assert sdlogj(scaled) == pytest.approx(sdlogj(bumps)) and sdlogj(bumps) > 0.1
+
+
+def test_statistics_of_several_masks_are_the_single_ones() -> None:
+    flow = 2 * torch.randn(2, 2, 9, 8, generator=torch.Generator().manual_seed(0))
+    mask = torch.zeros(1, 1, 9, 8)
+    mask[..., 2:5, 3:] = 1
+    expected = [{"folding": folding_fraction(flow, m), "sdlogj": sdlogj(flow, m)} for m in (mask, None)]
+    assert jacobian_statistics(flow, mask, None) == expected
+
+
+def test_a_mask_that_does_not_fit_is_refused() -> None:
+    for mask in (torch.ones(6, 5), torch.ones(1, 1, 5, 6), torch.ones(3, 1, 6, 5)):
+        with pytest.raises(ValueError, match="mask must be"):
+            folding_fraction(torch.zeros(1, 2, 6, 5), mask)
