@@ -87,12 +87,12 @@ def axis_matrix(x: Any, n: int, order: int, bound: str, degree: int = 0, absolut
     """
     x = array(x).ravel()
     first = np.floor(x.astype(np.longdouble) - np.longdouble(order - 1) / 2)
+    nodes = first[:, None] + np.arange(order + 1)
+    weights = bspline(order, x[:, None] - nodes, degree)
     matrix = np.zeros((x.size, n))
-    for tap in range(order + 1):
-        weights = bspline(order, x - first - tap, degree)
-        for p in range(x.size):
-            j, sign = fold(bound, int(first[p]) + tap, n)
-            matrix[p, j] += abs(sign * weights[p]) if absolute else sign * weights[p]
+    for p, tap in np.ndindex(nodes.shape):
+        j, sign = fold(bound, int(nodes[p, tap]), n)
+        matrix[p, j] += abs(sign * weights[p, tap]) if absolute else sign * weights[p, tap]
     return matrix
 
 

@@ -1,6 +1,11 @@
-"""Leave the full product of cases out unless it is asked for by its marker."""
+"""Leave the full product of cases out unless it is asked for, and torch's own warnings out of the errors."""
 
 import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # torch's own forward mode scripts its decompositions at first use
+    config.addinivalue_line("filterwarnings", "ignore:.torch.jit.script. is deprecated:DeprecationWarning")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

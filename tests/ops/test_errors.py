@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "pull: coordinates of another dimension": (
         lambda: ops.pull(IMAGE, torch.zeros(2, 3, 4, 5, 6)),
-        r"\(2, 3, 4, 5, 6\)",
+        "3 spatial axes",
     ),
     "pull: coordinates without a channel per axis": (lambda: ops.pull(IMAGE, FLOW[:, :1]), r"\(2, 1, 4, 5\)"),
     "pull: batches": (lambda: ops.pull(IMAGE, torch.zeros(3, 2, 4, 5)), "batch"),
@@ -60,7 +60,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "prefilter: order too high": (lambda: ops.prefilter(IMAGE, 8), "8"),
     "prefilter: unknown bound": (lambda: ops.prefilter(IMAGE, 3, "nowhere"), "nowhere"),
     "warp: flow without a channel per axis": (lambda: ops.warp(IMAGE, FLOW[:, :1]), r"\(2, 1, 4, 5\)"),
-    "warp: flow of another dimension": (lambda: ops.warp(IMAGE, torch.zeros(2, 3, 4, 5, 6)), r"\(2, 3, 4, 5, 6\)"),
+    "warp: flow of another dimension": (lambda: ops.warp(IMAGE, torch.zeros(2, 3, 4, 5, 6)), "3 spatial axes"),
     "warp: batches": (lambda: ops.warp(IMAGE, torch.zeros(3, 2, 4, 5)), "batch"),
     "warp: square matrix": (lambda: ops.warp(IMAGE, FLOW, matrix=torch.eye(2)[None]), r"\(1, 2, 2\)"),
     "warp: matrix without batch": (lambda: ops.warp(IMAGE, FLOW, matrix=torch.eye(2, 3)), r"\(2, 3\)"),
@@ -70,7 +70,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "warp_labels: unknown mode": (lambda: ops.warp_labels(LABELS, FLOW, "cubic"), "cubic"),
     "warp_labels: flow without a channel per axis": (lambda: ops.warp_labels(LABELS, FLOW[:, :1]), r"\(2, 1, 4, 5\)"),
     "identity: no axes": (lambda: ops.identity(()), r"\(\)"),
-    "identity: four axes": (lambda: ops.identity((1, 2, 3, 4)), r"\(1, 2, 3, 4\)"),
     "compose: outer field": (lambda: ops.compose(IMAGE, FLOW), r"\(2, 3, 4, 5\)"),
     "compose: inner field": (lambda: ops.compose(FLOW, IMAGE), r"\(2, 3, 4, 5\)"),
     "integrate: channels": (lambda: ops.integrate(IMAGE), r"\(2, 3, 4, 5\)"),
@@ -180,7 +179,7 @@ def test_non_finite_and_huge_coordinates_give_nan_or_zero(
     pushed = ops.push(value, coords, (5, 4), *options)
     assert reference.error(pushed, reference.push(value, coords, (5, 4), *options), scale) <= tolerance
     counted = ops.count(coords, (5, 4), *options)
-    want = reference.scatter(np.where(np.isnan(value), 0, 1)[:, :1], coords, (5, 4), *options)
+    want = reference.scatter(value.nan_to_num(0)[:, :1], coords, (5, 4), *options)
     assert reference.error(counted, want, np.ones_like(want)) <= tolerance
 
 
