@@ -49,6 +49,9 @@ class _Pairs(LightningDataModule):
             replicas=trainer.world_size if trainer else 1,
             rank=trainer.global_rank if trainer else 0,
         )
+        if trainer and training:
+            # When a run is resumed, Lightning starts the workers before it tells the sampler the epoch.
+            sampler.set_epoch(trainer.fit_loop.epoch_progress.current.processed)
         return DataLoader(
             dataset,
             batch_size=self.batch_size if training else 1,

@@ -65,7 +65,9 @@ def _levels(channel: Tensor) -> tuple[float, float, Tensor]:
 
 def _mode(values: np.ndarray) -> float | None:
     """The low value that fills at least a tenth of an image (a stripped or padded background), if there is one."""
-    few = values[:: max(1, values.size // _MODE_SAMPLES)]
+    few = values
+    if values.size > _MODE_SAMPLES:  # not every n-th: a step may fall in with the rows and see a few planes only
+        few = values[np.random.default_rng(0).integers(values.size, size=_MODE_SAMPLES)]
     levels, counts = np.unique(few[few <= few.mean()], return_counts=True)
     most = int(counts.argmax())
     return float(levels[most]) if counts[most] >= _MODE_SHARE * few.size else None
