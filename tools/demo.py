@@ -6,6 +6,8 @@ Everything it does can be typed: each step prints its command.
 """
 
 import argparse
+import contextlib
+import io
 import json
 import shutil
 import subprocess
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich import box
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -72,8 +75,10 @@ def main() -> int:
     console.rule("3. Register Colin27 to MNI152: the network alone, then refined on this pair")
     table = write_real(out / "real.csv")
     rows = {"no registration": evaluate(table, "none", out / "before")}
-    for name, steps in (("network", 0), ("network + refinement", refine)):
-        folder = out / name.replace(" + ", "_")
+    for name, folder, steps in (
+        ("network", out / "network", 0),
+        ("network + refine", out / "network_refinement", refine),
+    ):
         seconds = register_real(run, folder, steps)
         rows[f"{name} ({seconds:.0f} s)"] = evaluate(table, folder, folder)
     show(f"{PAIR}, in-sample: both brains made the training data, this pair did not", rows, REAL)
@@ -83,7 +88,7 @@ def main() -> int:
     return 0
 
 
-def command(*words: Any) -> None:
+def command(*words: Any, quiet: bool = False) -> None:
     """Print and run a ``regnet`` command in this process.
 
     Raises:
@@ -91,7 +96,8 @@ def command(*words: Any) -> None:
     """
     texts = [str(word) for word in words]
     console.print(f"$ regnet {' '.join(texts)}", style="bold", highlight=False, soft_wrap=True)
-    status = regnet(texts)
+    with contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
+        status = regnet(texts)
     if status:
         raise SystemExit(status)
 
@@ -107,7 +113,8 @@ def train(run: Path, overrides: list[str]) -> None:
 
 def evaluate(table: Path, transforms: Path | str, out: Path) -> dict[str, float]:
     """Evaluate a table of pairs and return the means of its columns."""
-    command("evaluate", "--pairs", table, "--transforms", transforms, "--out", out, "--overwrite")
+    # Quiet, since the demo shows the same figures side by side.
+    command("evaluate", "--pairs", table, "--transforms", transforms, "--out", out, "--overwrite", quiet=True)
     cases = json.loads((out / "summary.json").read_text(encoding="utf-8"))["cases"]
     names = [name for name, value in cases[0].items() if isinstance(value, float)]
     return {name: sum(case[name] for case in cases) / len(cases) for name in names}
@@ -157,17 +164,18 @@ def register_real(run: Path, folder: Path, refine: int) -> float:
 
 def show(title: str, rows: dict[str, dict[str, float]], columns: tuple[str, ...]) -> None:
     """Print a small table."""
-    table = Table("", *(COLUMNS[name][0] for name in columns), title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for column in columns:
+        table.add_column(COLUMNS[column][0], justify="right")
     for name, values in rows.items():
-        table.add_row(
-            name, *(COLUMNS[column][1].format(values[column]) if column in values else "" for column in columns)
-        )
+        cells = (COLUMNS[column][1].format(values[column]) if column in values else "-" for column in columns)
+        table.add_row(name, *cells)
     console.print(table)
 
 
 def show_files(out: Path) -> None:
     """Say where everything is."""
-    table = Table(show_header=False, box=None)
     for what, path in (
         ("checkpoints, logs, configuration", out / "run"),
         ("unseen pairs, warps, measures", out / "unseen"),
@@ -175,8 +183,7 @@ def show_files(out: Path) -> None:
         ("the real pair refined", out / "network_refinement"),
         ("fixed, moving, moved, warped grid", out / "network_refinement" / "figure.png"),
     ):
-        table.add_row(what, str(path))
-    console.print(table)
+        console.print(f"{what:34}{path}", soft_wrap=True, highlight=False)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from regnet import ops
 from regnet.cli.output import check_suffix, outputs
@@ -199,9 +198,9 @@ def _summary(transform: Transform, fixed: Image, written: dict[str, Path], secon
     inside = fixed.data[0] > background_of(fixed, None)
     length = transform.displacement_mm().norm(dim=0)[inside]
     folded = (ops.jacobian_determinant(transform.flow[None])[0, 0][inside] <= 0).double().mean()
-    table = Table(title=f"registered in {seconds:.1f} s", show_header=False)
-    table.add_row("displacement in the fixed foreground", f"mean {length.mean():.2f} mm, most {length.max():.2f} mm")
-    table.add_row("folded voxels there", f"{100 * float(folded):.4f} %")
+    console = Console()
+    console.print(f"registered in {seconds:.1f} s")
+    console.print(f"displacement in the fixed foreground: mean {length.mean():.2f} mm, most {length.max():.2f} mm")
+    console.print(f"folded voxels there: {100 * float(folded):.4f} %")
     for name, path in written.items():
-        table.add_row(name.replace("_", " "), str(path))
-    Console().print(table)
+        console.print(f"{name.replace('_', ' ')}: {path}", soft_wrap=True, highlight=False)

@@ -70,7 +70,7 @@ def write(temporary: Path, path: Path, array: np.ndarray, grid: Grid) -> None:
     if grid.ndim != 2 or not np.allclose(grid.affine.numpy(), np.diag([-step[0], -step[1], 1.0]), atol=1e-6):
         raise InputError(f"{path}: a picture holds no such geometry; write .nii.gz")
     if path.suffix.lower() == ".png":
-        array = np.rint(array)
+        array = np.rint(array) if array.dtype.kind == "f" else array
         if array.min() < 0 or array.max() > np.iinfo(np.uint16).max:
             raise InputError(f"{path}: PNG holds grey levels from 0 to 65535; write .tif or .nii.gz")
         array = array.astype(np.uint8 if array.max() <= np.iinfo(np.uint8).max else np.uint16)

@@ -10,11 +10,18 @@ from regnet.models import Registration, build
 
 
 def small_model(ndim: int, width: int = 4, head: str = "velocity") -> dict[str, Any]:
-    """Configuration of a U-Net of two levels."""
+    """Configuration of a U-Net of two levels; the head ``half`` is a velocity at half the resolution."""
+    half = head == "half"
+    decoder = [] if half else [width]
     return {
         "_target_": "registration",
-        "network": {"_target_": "unet", "ndim": ndim, "in_channels": 2, "encoder": [width, width], "decoder": [width]},
-        "head": {"_target_": head, "ndim": ndim, "in_channels": width},
+        "network": {"_target_": "unet", "ndim": ndim, "in_channels": 2, "encoder": [width, width], "decoder": decoder},
+        "head": {
+            "_target_": "velocity" if half else head,
+            "ndim": ndim,
+            "in_channels": width,
+            "stride": 2 if half else 1,
+        },
     }
 
 
@@ -23,8 +30,8 @@ def checkpoint(spec: InputSpec, head: str = "velocity", push: float = 0.0) -> tu
 
     Args:
         spec: the input contract.
-        head: ``velocity`` or ``displacement``.
-        push: bias of the head's first component: a field of so many voxels along the first axis everywhere.
+        head: ``velocity``, ``displacement`` or ``half``.
+        push: bias of the head's first component: a field of so many of its voxels along the first axis everywhere.
     """
     torch.manual_seed(0)
     config = small_model(spec.ndim, head=head)

@@ -49,7 +49,7 @@ def test_what_the_moving_image_does_not_show_draws_nothing() -> None:
     part = grid.window((0, 0), (19, 40))
     fixed, moving = head(grid, radius=10), head(part, radius=10)
     found = refine(moving, fixed, spec(2), 40).displacement_mm()
-    assert float(found.norm(dim=0)[points(grid).norm(dim=-1) < 10].max()) < 0.5
+    assert float(found.norm(dim=0)[points(grid).norm(dim=-1) < 10].max()) < 0.75
 
 
 def test_a_network_s_velocity_is_where_it_starts() -> None:

@@ -37,14 +37,14 @@ def test_paths_nibabel_images_and_tensors_give_the_same_map(tmp_path: Path) -> N
         torch.testing.assert_close(found.flow, expected.flow, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("kind", ["velocity", "displacement"])
+@pytest.mark.parametrize(("kind", "push"), [("velocity", 2.0), ("displacement", 2.0), ("half", 1.0)])
 @pytest.mark.parametrize("refine", [0, 2])
 def test_a_network_that_says_two_voxels_moves_by_two_of_its_voxels_of_3_mm(
-    tmp_path: Path, kind: str, refine: int
+    tmp_path: Path, kind: str, push: float, refine: int
 ) -> None:
     # The network's first axis points right, the fixed image's first axis to the left: RAS + 6 mm is LAS - 6 mm.
     spec = InputSpec(ndim=3, spacing=3.0, margin_mm=None)
-    model = load_model(write_checkpoint(tmp_path / "a.ckpt", spec, kind, push=2.0))
+    model = load_model(write_checkpoint(tmp_path / "a.ckpt", spec, kind, push))
     grid = centred((20, 25, 18), (1.5, 1.0, 2.0))
     flipped = Grid(grid.shape, grid.affine * torch.tensor([-1.0, 1, 1, 1]))
     image = head(flipped, 9)
