@@ -15,6 +15,9 @@ Both after the image's mean is taken off: the first part says what contrast mean
 deviation), the second what float32 sums of squares cannot tell from rounding.
 """
 
+_EMPTY = 1e-6
+"""The least total weight of a window that is told from none."""
+
 
 def mse(x: Tensor, y: Tensor, mask: Tensor | None = None) -> Tensor:
     """Mean squared difference.
@@ -81,20 +84,22 @@ def _lncc(
     x, scale_x = _standardise(x.to(dtype), weight)
     y, scale_y = _standardise(y.to(dtype), weight)
 
-    # Per window: the mean of either image, n times the covariance, one over n times either variance.
-    count = _window_count(x.shape[2:], window, x) if weight is None else ops.box_sum(weight, window)
-    inverse_count = torch.where(count > 0, 1 / count, 0)
+    # Per window of total weight n: the mean of either image times sqrt(n), n times the covariance, and one over n
+    # times either variance.
+    count = _window_count(x.shape[2:], window, x) if weight is None else ops.box_sum(weight, window).clamp_(min=_EMPTY)
+    root = count.rsqrt()
     weighted_x, weighted_y = (x, y) if weight is None else (x * weight, y * weight)
-    mean_x = ops.box_sum(weighted_x, window).mul_(inverse_count)
-    mean_y = ops.box_sum(weighted_y, window).mul_(inverse_count)
+    mean_x, mean_y = ops.box_sum(weighted_x, window).mul_(root), ops.box_sum(weighted_y, window).mul_(root)
     product = weighted_x * y
-    covariance = ops.box_sum(product, window).addcmul_(torch.mul(mean_x, mean_y), count, value=-1)
-    inverse_x, flat_x = _inverse_variance(ops.box_sum(torch.mul(weighted_x, x, out=product), window), mean_x, count)
-    inverse_y, flat_y = _inverse_variance(ops.box_sum(torch.mul(weighted_y, y, out=product), window), mean_y, count)
+    slope_y = ops.box_sum(product, window).addcmul_(mean_x, mean_y, value=-1)
+    slope_x, seen = _inverse_variance(ops.box_sum(torch.mul(weighted_x, x, out=product), window), mean_x, count)
+    inverse_y, seen_y = _inverse_variance(ops.box_sum(torch.mul(weighted_y, y, out=product), window), mean_y, count)
+    del weighted_x, weighted_y, count
+    slope_x *= slope_y
+    slope_y *= inverse_y
 
-    slope_x, slope_y = inverse_x.mul_(covariance), covariance.mul_(inverse_y)
     squared = torch.mul(slope_x, slope_y, out=product).clamp_(max=1)
-    seen = flat_x.logical_and_(flat_y).logical_not_().to(dtype)
+    torch.maximum(seen, seen_y, out=seen)
     if weight is not None:
         seen, squared = seen.mul_(weight), squared.mul_(weight)
     total = seen.flatten(1).sum(1)
@@ -102,6 +107,7 @@ def _lncc(
     value = ((total > 0).to(dtype) - squared.flatten(1).sum(1) * inverse_total).mean()
     if not (wants_x or wants_y):
         return value, None, None
+    del seen, seen_y, squared
 
     # cc² of one window depends on x_i as 2 slope_x / n var_y * [(y_i - mean_y) - slope_x (x_i - mean_x)]; the sum over
     # the windows that hold voxel i is a box sum again.
@@ -111,13 +117,12 @@ def _lncc(
     common = ops.box_sum(factor, window)
     step = inverse_total.view(-1, *[1] * (x.dim() - 1)) * (-2 / len(total))
 
-    def gradient(
-        own: Tensor, other: Tensor, mean_own: Tensor, mean_other: Tensor, slope: Tensor, scale: Tensor
-    ) -> Tensor:
-        slope = torch.mul(slope, factor)
-        result = torch.mul(common, other).addcmul_(own, ops.box_sum(slope, window), value=-1)
-        result -= ops.box_sum(torch.mul(factor, mean_other).addcmul_(slope, mean_own, value=-1), window)
-        result *= step * scale
+    def gradient(own: Tensor, other: Tensor, mean: Tensor, mean_other: Tensor, slope: Tensor, scale: Tensor) -> Tensor:
+        slope *= factor
+        result = ops.box_sum(slope, window).mul_(own)
+        torch.mul(factor, mean_other, out=product).addcmul_(slope, mean, value=-1).mul_(root)
+        result += ops.box_sum(product, window)
+        result.addcmul_(common, other, value=-1).mul_(-step * scale)
         return result if weight is None else result.mul_(weight)
 
     gradient_x = gradient(x, y, mean_x, mean_y, slope_x, scale_x) if wants_x else None
@@ -144,14 +149,14 @@ def _standardise(image: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def _inverse_variance(square: Tensor, mean: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """One over n times the variance of each window, 0 where it is flat, and where that is.
+    """One over n times the variance of each window, 0 where it is flat, and 1 where it is not flat.
 
-    ``square``, the window's sum of squares, is overwritten. The comparison keeps NaN, so that it reaches the loss.
+    ``square``, the window's sum of squares, is overwritten. NaN stays, so that it reaches the loss.
     """
     floor = torch.add(count, square).mul_(_FLAT)
-    variance = square.addcmul_(mean.square(), count, value=-1)
-    flat = variance <= floor
-    return variance.reciprocal_().masked_fill_(flat, 0), flat
+    variance = square.addcmul_(mean, mean, value=-1)
+    seen = (variance > floor).to(variance.dtype)
+    return torch.maximum(variance, floor, out=variance).reciprocal_().mul_(seen), seen
 
 
 def _window_count(shape: Sequence[int], window: tuple[int, ...], like: Tensor) -> Tensor:
