@@ -23,7 +23,8 @@ def field(name: str, tensor: Tensor) -> int:
     if not 3 <= tensor.ndim <= 5 or tensor.shape[1] != tensor.ndim - 2:
         wanted = f"{tensor.ndim - 2}" if 3 <= tensor.ndim <= 5 else "D"
         raise ValueError(
-            f"{name} must be (N, {wanted}, *spatial), one channel per spatial axis, 1 to 3 axes, got {tuple(tensor.shape)}"
+            f"{name} must be (N, {wanted}, *spatial), one channel per spatial axis, 1 to 3 of them, "
+            f"got {tuple(tensor.shape)}"
         )
     return tensor.ndim - 2
 

@@ -141,8 +141,15 @@ def _to_field(grad_x: Tensor, matrix: Tensor | None) -> Tensor:
 
 def _to_matrix(grad_x: Tensor, coords: Tensor, relative: bool) -> Tensor:
     points = _homogeneous(coords, relative)
-    rows = [torch.stack([(g * p).flatten(1).sum(1) for p in points.unbind(1)], 1) for g in grad_x.unbind(1)]
+    rows = [torch.stack([_sum(g * p) for p in points.unbind(1)], 1) for g in grad_x.unbind(1)]
     return torch.stack(rows, 1)
+
+
+def _sum(values: Tensor) -> Tensor:
+    """(N, *sp) -> (N,), axis by axis: torch splits one long sum among its threads, many short ones it does not."""
+    while values.ndim > 1:
+        values = values.sum(-1)
+    return values
 
 
 def _tangent(
@@ -162,7 +169,8 @@ def _tangent(
 def _check_orders(how: How, needed: bool) -> None:
     if needed and 0 in how.order:
         raise RuntimeError(
-            "an interpolation of order 0 has no gradient in its coordinates: use order 1 or more on every axis, or detach them"
+            "an interpolation of order 0 has no gradient in its coordinates: "
+            "use order 1 or more on every axis, or detach them"
         )
 
 
@@ -186,6 +194,7 @@ def _coords_gradients(
 
 def _save(ctx: Any, tensors: Sequence[Tensor | None], needed: Sequence[bool]) -> None:
     """Keep for the backward only what it needs; everything where forward mode is on, whose rule runs at once."""
+    ctx.set_materialize_grads(False)  # so that a rule can tell an input without a tangent from one of zeros
     ctx.save_for_backward(*(t if n else None for t, n in zip(tensors, needed, strict=True)))
     if forward_ad._current_level >= 0:
         ctx.save_for_forward(*tensors)
@@ -206,7 +215,9 @@ def _sample_setup(ctx: Any, inputs: tuple, output: Tensor) -> None:
     _save(ctx, (coeff, coords, matrix), (any(need_x), need_coeff or any(need_x), True))
 
 
-def _sample_backward(ctx: Any, grad: Tensor) -> tuple:
+def _sample_backward(ctx: Any, grad: Tensor | None) -> tuple:
+    if grad is None:
+        return (None,) * 8
     coeff, coords, matrix = ctx.saved_tensors
     grad_coeff = scatter(grad, coords, matrix, ctx.shape, ctx.k, ctx.how) if ctx.needs_input_grad[0] else None
     grads = _coords_gradients(
@@ -252,7 +263,9 @@ def _scatter_setup(ctx: Any, inputs: tuple, output: Tensor) -> None:
     _save(ctx, (value, coords, matrix), (any(need_x), need_value or any(need_x), True))
 
 
-def _scatter_backward(ctx: Any, grad: Tensor) -> tuple:
+def _scatter_backward(ctx: Any, grad: Tensor | None) -> tuple:
+    if grad is None:
+        return (None,) * 9
     value, coords, matrix = ctx.saved_tensors
     grad_value = sample(grad, coords, matrix, ctx.k, ctx.how) if ctx.needs_input_grad[0] else None
     grads = _coords_gradients(
@@ -299,7 +312,9 @@ def _contract_setup(ctx: Any, inputs: tuple, output: Tensor) -> None:
     _save(ctx, (coeff, coords, matrix, value), (need_value or need_x, True, True, need_coeff or need_x))
 
 
-def _contract_backward(ctx: Any, grad: Tensor) -> tuple:
+def _contract_backward(ctx: Any, grad: Tensor | None) -> tuple:
+    if grad is None:
+        return (None,) * 9
     coeff, coords, matrix, value = ctx.saved_tensors
     k, how = ctx.k, ctx.how
     grad_coeff = (

@@ -14,7 +14,13 @@ from regnet.ops.sampling import ready
 def identity(
     shape: Sequence[int], *, dtype: torch.dtype = torch.float32, device: torch.device | str | None = None
 ) -> Tensor:
-    """Voxel coordinates of every voxel, ``(1, D, *shape)``; channel ``d`` lies along spatial axis ``d``."""
+    """Voxel coordinates of every voxel, ``(1, D, *shape)``; channel ``d`` lies along spatial axis ``d``.
+
+    Raises:
+        ValueError: ``shape`` has not 1 to 3 sizes.
+    """
+    if not 1 <= len(shape) <= 3:
+        raise ValueError(f"shape must have 1 to 3 sizes, got {tuple(shape)}")
     axes = [torch.arange(n, dtype=dtype, device=device) for n in shape]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"))[None]
 

@@ -37,8 +37,8 @@ def warp_labels(
     flow = flow.detach()
     if mode == "nearest":
         # float64 holds every 32-bit label; the difference from the background is 0 out of view.
-        moved = warp((labels.double() - background), flow, 0, "replicate", "edge", matrix)
-        return (moved + background).to(labels.dtype)
+        moved = warp(labels.double() - background, flow, 0, "replicate", "edge", matrix)
+        return (moved.nan_to_num(0.0) + background).to(labels.dtype)
     best = torch.zeros(1)
     out = torch.full((1, 1, *[1] * ndim), background, dtype=labels.dtype)
     for label in labels.unique().tolist():

@@ -31,7 +31,7 @@ def order_codes(order: Order, ndim: int) -> list[int]:
     Raises:
         ValueError: an order outside 0..7, or neither one nor ``ndim`` of them.
     """
-    orders = [order] * ndim if isinstance(order, int) else list(order)
+    orders = [order] * ndim if isinstance(order, int) else list(order) if isinstance(order, Sequence) else []
     if len(orders) != ndim or not all(isinstance(o, int) and 0 <= o <= MAX_ORDER for o in orders):
         raise ValueError(
             f"order must be an integer from 0 to {MAX_ORDER}, or {ndim} of them (one per axis), got {order!r}"
@@ -45,7 +45,7 @@ def bound_codes(bound: Bound, ndim: int) -> list[int]:
     Raises:
         ValueError: an unknown name, or neither one nor ``ndim`` of them.
     """
-    names = [bound] * ndim if isinstance(bound, str) else list(bound)
+    names = [bound] * ndim if isinstance(bound, str) else list(bound) if isinstance(bound, Sequence) else []
     resolved = [_ALIASES.get(name, name) for name in names]
     if len(resolved) != ndim or not all(name in BOUNDS for name in resolved):
         known = ", ".join((*BOUNDS, *_ALIASES))

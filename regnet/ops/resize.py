@@ -73,7 +73,10 @@ def _sizes(image: Tensor, shape: Sequence[int] | None, factor: float | Sequence[
     if (shape is None) == (factor is None):
         raise ValueError(f"give exactly one of shape and factor, got shape={shape!r}, factor={factor!r}")
     if shape is not None:
-        return _check.shape("shape", shape, ndim)
+        sizes = _check.shape("shape", shape, ndim)
+        if 0 in sizes:
+            raise ValueError(f"shape must have at least one voxel an axis, got {tuple(sizes)}")
+        return sizes
     factors = [factor] * ndim if isinstance(factor, int | float) else list(factor or [])
     if len(factors) != ndim or not all(f > 0 for f in factors):
         raise ValueError(f"factor must be positive, one or {ndim} (one per axis), got {factor!r}")
@@ -85,5 +88,5 @@ def _scales(old: Sequence[int], new: Sequence[int], anchor: str) -> list[float]:
     if anchor not in _ANCHORS:
         raise ValueError(f'anchor must be "edges" or "centers", got {anchor!r}')
     if anchor == "edges":
-        return [a / b if b else 1.0 for a, b in zip(old, new, strict=True)]
+        return [a / b for a, b in zip(old, new, strict=True)]
     return [(a - 1) / (b - 1) if b > 1 else 0.0 for a, b in zip(old, new, strict=True)]

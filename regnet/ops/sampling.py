@@ -23,6 +23,7 @@ def pull(
         extrapolate: True: the bound fills everything; "center" (or False): a sample counts while
             ``-0.05 <= x <= n - 0.95`` on every axis; "edge": while ``-0.55 <= x <= n - 0.45``. Outside, the value and
             both gradients are 0. A NaN coordinate gives NaN, an infinite one (or above 2**30) 0; both have gradient 0.
+            A NaN in ``coeff`` spreads to every sample that has a tap there, be its weight 0.
 
     Returns:
         ``(N, C, *out)``, of the type of ``coeff``; computed in float64 if either input is, else in float32.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include "regnet/tensor.hpp"
 namespace regnet {
 
@@ -21,18 +22,35 @@ struct Coords {
         T start[D], slope;
         const T* matrix;
 
-        REGNET_HD void load(int64_t j, T (&x)[D]) const {
-            for (int d = 0; d < D; ++d) x[d] = start[d] + along[d][j * step];
-            x[D - 1] += slope * T(j);
+        // The coordinates of `used` samples from j on, side by side in vectors; the rest is anything.
+        template <int Size>
+        REGNET_HD void load(int64_t j, int used, typename LaneOf<T, Size>::type (&x)[D]) const {
+            T ramp[Size];
+            for (int s = 0; s < Size; ++s) ramp[s] = slope * (T(j) + T(s));
+            for (int d = 0; d < D; ++d) {
+                const T* from = along[d] + j * step;
+                if (used == Size && step == 1) {
+                    std::memcpy(&x[d], from, sizeof x[d]);
+                } else {
+                    T some[Size] = {};
+                    for (int s = 0; s < used; ++s) some[s] = from[s * step];
+                    std::memcpy(&x[d], some, sizeof x[d]);
+                }
+                x[d] += start[d];
+            }
+            typename LaneOf<T, Size>::type positions;
+            std::memcpy(&positions, ramp, sizeof positions);
+            x[D - 1] += positions;
             if (matrix) {
-                T y[D];
+                typename LaneOf<T, Size>::type y[D];
                 for (int d = 0; d < D; ++d) {
-                    y[d] = matrix[d * (D + 1) + D];
-                    for (int e = 0; e < D; ++e) y[d] += matrix[d * (D + 1) + e] * x[e];
+                    y[d] = x[0] * matrix[d * (D + 1)] + matrix[d * (D + 1) + D];
+                    for (int e = 1; e < D; ++e) y[d] += matrix[d * (D + 1) + e] * x[e];
                 }
                 for (int d = 0; d < D; ++d) x[d] = y[d];
             }
         }
+        REGNET_HD void load(int64_t j, T (&x)[D]) const { load<1>(j, 1, x); }
     };
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D]) const {
         Row r;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-#include "regnet/tensor.hpp"
+#include "regnet/sampling.hpp"
 namespace regnet {
 
 struct Cpu {
@@ -44,7 +44,7 @@ struct Segments {
 };
 
 // Independent samples: any order, any thread.
-template <int D, class Kernel>
+template <int D, class T, class Kernel>
 void for_samples(Cpu cpu, const Kernel& kernel) {
     const Segments<D> segments(kernel.samples());
     const int team = cpu.team(segments.voxels());
@@ -54,14 +54,14 @@ void for_samples(Cpu cpu, const Kernel& kernel) {
         const Kernel local = kernel;  // a copy whose address nobody else has stays in registers
         const auto segment = segments[i % segments.per_batch];
         const auto row = local.row(i / segments.per_batch, segment.position);
-        for (int64_t j = segment.begin; j < segment.end; ++j) local(row, j);
+        run<D, T>(local, row, segment.begin, segment.end);
     }
 }
 
 // Samples that add into a target.  Each task owns a slab of the target's first axis, walks the samples in index
 // order and keeps what falls into its slab, so the order of every sum is the serial one and the result has the same
 // bits for any number of threads.  Segments that miss a slab are skipped.
-template <int D, class Kernel>
+template <int D, class T, class Kernel>
 void for_targets(Cpu cpu, const Kernel& kernel) {
     const Segments<D> segments(kernel.samples());
     const int team = cpu.team(segments.voxels());
@@ -92,7 +92,7 @@ void for_targets(Cpu cpu, const Kernel& kernel) {
             }
             const auto segment = segments[i];
             const auto row = local.row(n, segment.position, low, high);
-            for (int64_t j = segment.begin; j < segment.end; ++j) local(row, j);
+            run<D, T>(local, row, segment.begin, segment.end);
         }
     }
 }

@@ -12,7 +12,7 @@ namespace regnet {
 inline std::vector<double> spline_at_integers(int order) {
     double w[kMaxTaps];
     const double shifted = -(order - 1) / 2.0, first = std::floor(shifted);
-    bspline_weights(order, 0, shifted - first, w);
+    bspline_weights<double>(order, 0, shifted - first, w);
     std::vector<double> at(order / 2 + 1);
     for (int k = 0; k <= order / 2; ++k) at[k] = w[k - int(first)];
     return at;

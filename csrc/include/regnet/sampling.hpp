@@ -1,6 +1,6 @@
 #pragma once
-// The two families of operators, one element a call, and the contraction that differentiates both.
-// Each functor serves the interior with straight loops and the border, once per sample, through `folded`.
+// The two families of operators, and the contraction that differentiates both.  A functor is called for a block of
+// samples in a row; it serves those that lie inside the grid with straight loops, the others one by one, `folded`.
 #include "regnet/coords.hpp"
 #include "regnet/stencil.hpp"
 namespace regnet {
@@ -8,7 +8,7 @@ namespace regnet {
 // out(n, c, d1..dK, i) = d^K/dx_d1..dx_dK of sum_k w_k(x_i) coeff(n, c, k)
 template <int D, int Order, int K, class T>
 struct Sample {
-    static constexpr int tensor = power(D, K);
+    static constexpr int tensor = power(D, K), order = Order, degree = K;
     View<D, const T> coeff;  // (N, C, *in)
     Coords<D, T> coords;
     View<D, T> out;          // (N, C * D^K, *out)
@@ -19,29 +19,25 @@ struct Sample {
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D]) const {
         return {coords.row(n, position), coeff.at(n, 0), out.row(n, 0, position)};
     }
-    REGNET_HD void operator()(const Row& row, int64_t j) const {
-        T x[D];
-        row.x.load(j, x);
-        const Stencil<D, Order, K, T> stencil(x, how);
-        if (Order >= 0 && stencil.inside(how)) {
-            const Interior<D, Order, K, T> taps{stencil, coeff.stride};
-            write(row, j, stencil, taps, taps.base());
-        } else {
-            folded(row, j, x, stencil);
-        }
+    template <class Blocks>
+    REGNET_HD void operator()(const Row& row, int64_t j, int s, const Blocks& block) const {
+        const Interior<D, Order, K, T> taps{block, s, coeff.stride};
+        write(row, j, taps, taps.base());
     }
     template <class Taps>
-    REGNET_HD void write(const Row& row, int64_t j, const Stencil<D, Order, K, T>& stencil, const Taps& taps, int64_t base) const {
+    REGNET_HD void write(const Row& row, int64_t j, const Taps& taps, int64_t base) const {
         for (int64_t c = 0; c < coeff.channels; ++c) {
             T derived[power(K + 1, D)];
-            derivatives(stencil, taps, row.source + c * coeff.stride_c + base, derived);
+            derivatives(taps, row.source + c * coeff.stride_c + base, derived);
 #pragma GCC unroll 32
             for (int i = 0; i < tensor; ++i) row.out[(c * tensor + i) * out.stride_c + j * out.step()] = derived[degree_code<D, K>(i)];
         }
     }
-    REGNET_COLD void folded(const Row& row, int64_t j, const T (&x)[D], const Stencil<D, Order, K, T>& stencil) const {
+    REGNET_COLD void folded(const Row& row, int64_t j) const {
+        T x[D];
+        row.x.load(j, x);
         const Place where = place(x, how);
-        if (where == Place::view) return write(row, j, stencil, Folded<D, Order, K, T>(stencil, how, coeff.stride), 0);
+        if (where == Place::view) return write(row, j, Folded<D, Order, K, T>(Stencil<D, Order, K, T>(x, how), how, coeff.stride), 0);
         const T value = where == Place::nowhere ? std::numeric_limits<T>::quiet_NaN() : T(0);
         for (int64_t c = 0; c < out.channels; ++c) row.out[c * out.stride_c + j * out.step()] = value;
     }
@@ -51,7 +47,7 @@ struct Sample {
 // the gradient of <value, sample_K(coeff)>, and of <scatter_K(value), coeff>, with respect to the coordinates.
 template <int D, int Order, int K, class T>
 struct Contract {
-    static constexpr int tensor = power(D, K);
+    static constexpr int tensor = power(D, K), order = Order, degree = K + 1;
     View<D, const T> coeff;  // (N, C, *in)
     Coords<D, T> coords;
     View<D, const T> value;  // (N, C * D^K, *out)
@@ -63,23 +59,17 @@ struct Contract {
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D]) const {
         return {coords.row(n, position), coeff.at(n, 0), value.row(n, 0, position), out.row(n, 0, position)};
     }
-    REGNET_HD void operator()(const Row& row, int64_t j) const {
-        T x[D];
-        row.x.load(j, x);
-        const Stencil<D, Order, K + 1, T> stencil(x, how);
-        if (Order >= 0 && stencil.inside(how)) {
-            const Interior<D, Order, K + 1, T> taps{stencil, coeff.stride};
-            write(row, j, stencil, taps, taps.base());
-        } else {
-            folded(row, j, x, stencil);
-        }
+    template <class Blocks>
+    REGNET_HD void operator()(const Row& row, int64_t j, int s, const Blocks& block) const {
+        const Interior<D, Order, K + 1, T> taps{block, s, coeff.stride};
+        write(row, j, taps, taps.base());
     }
     template <class Taps>
-    REGNET_HD void write(const Row& row, int64_t j, const Stencil<D, Order, K + 1, T>& stencil, const Taps& taps, int64_t base) const {
+    REGNET_HD void write(const Row& row, int64_t j, const Taps& taps, int64_t base) const {
         T sum[D] = {};
         for (int64_t c = 0; c < coeff.channels; ++c) {
             T derived[power(K + 2, D)];
-            derivatives(stencil, taps, row.source + c * coeff.stride_c + base, derived);
+            derivatives(taps, row.source + c * coeff.stride_c + base, derived);
 #pragma GCC unroll 32
             for (int i = 0; i < tensor; ++i) {
                 const T v = row.value[(c * tensor + i) * value.stride_c + j * value.step()];
@@ -88,8 +78,11 @@ struct Contract {
         }
         for (int e = 0; e < D; ++e) row.out[e * out.stride_c + j * out.step()] = sum[e];
     }
-    REGNET_COLD void folded(const Row& row, int64_t j, const T (&x)[D], const Stencil<D, Order, K + 1, T>& stencil) const {
-        if (place(x, how) == Place::view) return write(row, j, stencil, Folded<D, Order, K + 1, T>(stencil, how, coeff.stride), 0);
+    REGNET_COLD void folded(const Row& row, int64_t j) const {
+        T x[D];
+        row.x.load(j, x);
+        if (place(x, how) == Place::view)
+            return write(row, j, Folded<D, Order, K + 1, T>(Stencil<D, Order, K + 1, T>(x, how), how, coeff.stride), 0);
         for (int e = 0; e < D; ++e) row.out[e * out.stride_c + j * out.step()] = 0;
     }
 };
@@ -98,7 +91,7 @@ struct Contract {
 // of Sample.  Only the nodes whose index along the first axis is in [low, high) receive anything.
 template <int D, int Order, int K, class T>
 struct Scatter {
-    static constexpr int tensor = power(D, K);
+    static constexpr int tensor = power(D, K), order = Order, degree = K;
     View<D, const T> value;  // (N, C * D^K, *out)
     Coords<D, T> coords;
     View<D, T> target;       // (N, C, *in), zeroed by the caller
@@ -109,19 +102,13 @@ struct Scatter {
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D], int64_t low, int64_t high) const {
         return {coords.row(n, position), value.row(n, 0, position), target.at(n, 0), low, high};
     }
-    REGNET_HD void operator()(const Row& row, int64_t j) const {
-        T x[D];
-        row.x.load(j, x);
-        const Stencil<D, Order, K, T> stencil(x, how);
-        if (Order >= 0 && stencil.inside(how)) {
-            const int64_t first = int64_t(int(stencil.first[0]));
-            if (first >= row.high || first + Order < row.low) return;
-            if (first >= row.low && first + Order < row.high) {
-                const Interior<D, Order, K, T> taps{stencil, target.stride};
-                return add(row, j, taps, taps.base());
-            }
-        }
-        folded(row, j, x, stencil);
+    template <class Blocks>
+    REGNET_HD void operator()(const Row& row, int64_t j, int s, const Blocks& block) const {
+        const int64_t first = block.first[0][s];
+        if (first >= row.high || first + Order < row.low) return;
+        if (first < row.low || first + Order >= row.high) return folded(row, j);
+        const Interior<D, Order, K, T> taps{block, s, target.stride};
+        add(row, j, taps, taps.base());
     }
     template <class Taps>
     REGNET_HD void add(const Row& row, int64_t j, const Taps& taps, int64_t base) const {
@@ -132,18 +119,21 @@ struct Scatter {
             spread<K, D, 0>(taps, row.target + c * target.stride_c + base, coded);
         }
     }
-    REGNET_COLD void folded(const Row& row, int64_t j, const T (&x)[D], const Stencil<D, Order, K, T>& stencil) const {
-        if (place(x, how) == Place::view) add(row, j, Folded<D, Order, K, T>(stencil, how, target.stride, row.low, row.high), 0);
+    REGNET_COLD void folded(const Row& row, int64_t j) const {
+        T x[D];
+        row.x.load(j, x);
+        if (place(x, how) == Place::view)
+            add(row, j, Folded<D, Order, K, T>(Stencil<D, Order, K, T>(x, how), how, target.stride, row.low, row.high), 0);
     }
     // The rows of the target's first axis that the sample at j touches, merged into [low, high).
     REGNET_HD void extent(const Row& row, int64_t j, int64_t& low, int64_t& high) const {
         T x[D];
         row.x.load(j, x);
         if (place(x, how) != Place::view) return;
-        const int order = Order < 0 ? how.order[0] : Order;
-        const int64_t first = int64_t(std::floor(x[0] - T(order - 1) / 2));
-        const bool inside = first >= 0 && first + order < how.size[0];
-        for (int i = 0; i <= order; i += inside && order ? order : 1) {
+        const int last = how.order[0];
+        const int64_t first = int64_t(std::floor(x[0] - T(last - 1) / 2));
+        const bool inside = first >= 0 && first + last < how.size[0];  // then the first and the last tap tell
+        for (int i = 0; i <= last; i += inside && last ? last : 1) {
             const Node node = fold(how.bound[0], first + i, how.size[0]);
             if (node.sign == 0) continue;
             low = node.index < low ? node.index : low;
@@ -151,4 +141,24 @@ struct Scatter {
         }
     }
 };
+
+// The samples begin .. end - 1 of a row.
+template <int D, class T, class Kernel>
+REGNET_HD void run(const Kernel& kernel, const typename Kernel::Row& row, int64_t begin, int64_t end) {
+    if constexpr (Kernel::order < 0) {
+        for (int64_t j = begin; j < end; ++j) kernel.folded(row, j);
+    } else {
+        using Blocks = Block<D, Kernel::order, Kernel::degree, T>;
+        for (int64_t j = begin; j < end; j += Blocks::size) {
+            const int used = end - j < Blocks::size ? int(end - j) : Blocks::size;
+            typename Blocks::Pack x[D];
+            row.x.template load<Blocks::size>(j, used, x);
+            const Blocks block(x, kernel.how);
+            for (int s = 0; s < used; ++s) {
+                if (block.inside[s]) kernel(row, j + s, s, block);
+                else kernel.folded(row, j + s);
+            }
+        }
+    }
+}
 }  // namespace regnet

@@ -23,16 +23,13 @@ template <int D, int K> constexpr int degree_code(int index) {
     return code;
 }
 
-template <class T, int L> struct LaneOf { typedef T type __attribute__((vector_size(L * sizeof(T)))); };
-template <class T> struct LaneOf<T, 1> { typedef T type; };
-
 // What a call says about interpolation, and the limits that follow from it.
 template <int D, class T>
 struct Interp {
     int order[D];
     Bound bound[D];
     int64_t size[D];
-    T inside_low[D], inside_high[D];  // first taps between which every tap, lane padding included, lies in the grid
+    T inside_low[D], inside_end[D];   // every tap, lane padding included, is in the grid: low <= x - (order - 1) / 2 < end
     T view_low[D], view_high[D];      // coordinates between which a sample counts
 
     Interp(const int* orders, const Bound* bounds, Extrapolate extrapolate, const int64_t* sizes, int padded_taps) {
@@ -46,10 +43,10 @@ struct Interp {
             view_high[d] = extrapolate == Extrapolate::always ? infinity : extrapolate == Extrapolate::center ? n - 1 + T(0.05) : n - 1 + T(0.55);
             // A nearest tap can be in the grid while its coordinate is not in view: leave the border to the careful path.
             const int margin = orders[d] == 0 && extrapolate == Extrapolate::center ? 1 : 0;
-            const int64_t last = sizes[d] - (d == D - 1 && padded_taps ? padded_taps : orders[d] + 1) - margin;
+            const int64_t end = sizes[d] - (d == D - 1 && padded_taps ? padded_taps : orders[d] + 1) - margin + 1;
             inside_low[d] = T(margin);
-            inside_high[d] = T(last);
-            if (int64_t(inside_high[d]) > last) inside_high[d] = std::nextafter(inside_high[d], T(0));  // rounded up: above 2^24
+            inside_end[d] = T(end);
+            if (int64_t(inside_end[d]) > end) inside_end[d] = std::nextafter(inside_end[d], T(0));  // rounded up: above 2^24
         }
     }
 };
@@ -59,32 +56,51 @@ struct Interp {
 template <int D, int Order, int K, class T>
 struct Stencil {
     static constexpr int taps = Order < 0 ? kMaxTaps : Order + 1;
-    static constexpr int lanes = Order < 0 ? taps : power_of_two(taps);
-    using Lane = typename LaneOf<T, lanes>::type;
-    static constexpr int codes = power(K + 1, D);
+    int64_t first[D];
+    T weight[D][K + 1][taps];
 
-    T first[D];  // kept as T: only coordinates known to be moderate may become integers
-    T weight[D][K + 1][lanes];
-
-    REGNET_HD Stencil(const T (&x)[D], const Interp<D, T>& how) {
-#pragma GCC unroll 3
+    REGNET_HD Stencil(const T (&x)[D], const Interp<D, T>& how) {  // x moderate: an integer can hold it
         for (int d = 0; d < D; ++d) {
             const int order = Order < 0 ? how.order[d] : Order;
-            const T shifted = x[d] - T(order - 1) / 2;
-            first[d] = std::floor(shifted);
-            const T t = shifted - first[d];
-#pragma GCC unroll 4
-            for (int k = 0; k <= K; ++k) {
-                bspline_weights(order, k, t, weight[d][k]);
-                for (int j = taps; j < lanes; ++j) weight[d][k][j] = 0;
-            }
+            const T shifted = x[d] - T(order - 1) / 2, floor = std::floor(shifted);
+            first[d] = int64_t(floor);
+            for (int k = 0; k <= K; ++k) bspline_weights<T>(order, k, shifted - floor, weight[d][k]);
         }
     }
-    // Every tap in the grid?  False for NaN.
-    REGNET_HD bool inside(const Interp<D, T>& how) const {
-        bool yes = true;
-        for (int d = 0; d < D; ++d) yes &= (first[d] >= how.inside_low[d]) & (first[d] <= how.inside_high[d]);
-        return yes;
+};
+
+// The stencils of some samples in a row, side by side, so that the arithmetic up to the weights is done on vectors.
+template <int D, int Order, int K, class T>
+struct Block {
+    static constexpr int size = 32 / sizeof(T), taps = Order + 1;
+    using Pack = typename LaneOf<T, size>::type;
+    using Ints = typename LaneOf<int, size>::type;
+    using Mask = decltype(Pack{} < Pack{});
+
+    decltype(Mask{}[0] + 0) inside[size];  // every tap in the grid?  False for NaN.  Only then the rest means anything.
+    int first[D][size];
+    T weight[D][K + 1][taps][size];
+
+    REGNET_HD Block(const Pack (&x)[D], const Interp<D, T>& how) {
+        Mask within = Mask{} == Mask{};
+#pragma GCC unroll 3
+        for (int d = 0; d < D; ++d) {
+            const Pack shifted = x[d] - T(Order - 1) / 2;
+            const Mask here = (shifted >= how.inside_low[d]) & (shifted < how.inside_end[d]);
+            within &= here;
+            // Not negative where it matters, so that the cast is a floor; and defined elsewhere too.
+            const Pack kept = here ? shifted : Pack{};
+            const Ints floor = __builtin_convertvector(kept, Ints);
+            std::memcpy(first[d], &floor, sizeof floor);
+            const Pack t = kept - __builtin_convertvector(floor, Pack);
+#pragma GCC unroll 4
+            for (int k = 0; k <= K; ++k) {
+                Pack w[taps];
+                bspline_weights<T>(Order, k, t, w);
+                std::memcpy(weight[d][k], w, sizeof w);
+            }
+        }
+        std::memcpy(inside, &within, sizeof within);
     }
 };
 
@@ -100,17 +116,19 @@ REGNET_HD Place place(const T (&x)[D], const Interp<D, T>& how) {
     return is_nan ? Place::nowhere : in_view ? Place::view : Place::outside;
 }
 
-// Taps of a stencil that lies inside: offsets are multiples of the stride.
+// Taps of sample s of a block, which lies inside: offsets are multiples of the stride.
 template <int D, int Order, int K, class T>
 struct Interior {
-    const Stencil<D, Order, K, T>& stencil;
+    using Lane = typename LaneOf<T, power_of_two(Order + 1)>::type;
+    const Block<D, Order, K, T>& block;
+    const int s;
     const int64_t (&stride)[D];
     REGNET_HD static constexpr int count(int) { return Order + 1; }
     REGNET_HD int64_t offset(int axis, int i) const { return i * stride[axis]; }
-    REGNET_HD T weight(int axis, int k, int i) const { return stencil.weight[axis][k][i]; }
+    REGNET_HD T weight(int axis, int k, int i) const { return block.weight[axis][k][i][s]; }
     REGNET_HD int64_t base() const {
         int64_t o = 0;
-        for (int d = 0; d < D; ++d) o += int64_t(int(stencil.first[d])) * stride[d];
+        for (int d = 0; d < D; ++d) o += block.first[d][s] * stride[d];
         return o;
     }
 };
@@ -129,7 +147,7 @@ struct Folded {
             const int taps = (Order < 0 ? how.order[d] : Order) + 1;
             int n = 0;
             for (int i = 0; i < taps; ++i) {
-                const Node node = fold(how.bound[d], int64_t(stencil.first[d]) + i, how.size[d]);
+                const Node node = fold(how.bound[d], stencil.first[d] + i, how.size[d]);
                 if (node.sign == 0 || (d == 0 && (node.index < low || node.index >= high))) continue;
                 offsets[d][n] = node.index * stride[d];
                 for (int k = 0; k <= K; ++k) weights[d][k][n] = node.sign * stencil.weight[d][k][i];
@@ -188,31 +206,23 @@ REGNET_HD void spread(const Taps& taps, T* p, const T* value) {
 
 // All mixed derivatives of total degree K at one place: derived[code].
 template <int D, int Order, int K, class T>
-REGNET_HD void derivatives(const Stencil<D, Order, K, T>& stencil, const Interior<D, Order, K, T>& taps, const T* p, T* derived) {
-    using S = Stencil<D, Order, K, T>;
-    using Lane = typename S::Lane;
+REGNET_HD void derivatives(const Interior<D, Order, K, T>& taps, const T* p, T* derived) {
     constexpr int heads = power(K + 1, D - 1);
-    Lane acc[heads];
+    typename Interior<D, Order, K, T>::Lane acc[heads];
     gather<K, D - 1, 0>(taps, p, acc);
 #pragma GCC unroll 16
     for (int head = 0; head < heads; ++head) {
         const int k = K - total_degree<K>(head);
         if (k < 0) continue;
-        T sum = 0;
-        if constexpr (S::lanes == 1) {
-            sum = acc[head] * stencil.weight[D - 1][k][0];
-        } else {
-            Lane w;
-            std::memcpy(&w, stencil.weight[D - 1][k], sizeof w);
-            w *= acc[head];
+        T lane[power_of_two(Order + 1)], sum = 0;
+        std::memcpy(lane, &acc[head], sizeof lane);
 #pragma GCC unroll 8
-            for (int j = 0; j < S::taps; ++j) sum += w[j];
-        }
+        for (int j = 0; j <= Order; ++j) sum += lane[j] * taps.weight(D - 1, k, j);
         derived[head * (K + 1) + k] = sum;
     }
 }
 template <int D, int Order, int K, class T>
-REGNET_HD void derivatives(const Stencil<D, Order, K, T>&, const Folded<D, Order, K, T>& taps, const T* p, T* derived) {
+REGNET_HD void derivatives(const Folded<D, Order, K, T>& taps, const T* p, T* derived) {
     gather<K, D, 0>(taps, p, derived);
 }
 }  // namespace regnet
