@@ -51,7 +51,7 @@ class _Pairs(LightningDataModule):
         )
         if trainer and training:
             # When a run is resumed, Lightning starts the workers before it tells the sampler the epoch.
-            sampler.set_epoch(trainer.fit_loop.epoch_progress.current.processed)
+            sampler.set_epoch(trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
         return DataLoader(
             dataset,
             batch_size=self.batch_size if training else 1,
