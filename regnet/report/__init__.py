@@ -1,6 +1,18 @@
 """Pictures and tables of results."""
 
-from regnet.report.panels import four_panels
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from regnet.report.table import summarise, summary_table
 
+if TYPE_CHECKING:
+    from regnet.report.panels import four_panels
+
 __all__ = ["four_panels", "summarise", "summary_table"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use: drawing needs matplotlib, tables do not.
+    if name == "four_panels":
+        return importlib.import_module("regnet.report.panels").four_panels
+    raise AttributeError(f"module 'regnet.report' has no attribute {name!r}")
