@@ -31,7 +31,7 @@ class Recipe:
         rotation_deg, scaling, shift_mm: largest pose change of the brain before the pair is made of it.
         flip: whether left and right change places in half of the pairs.
         gamma: deviation of the logarithm of the exponent of the grey values.
-        contrast: largest relative change of gain.
+        contrast: largest loss of gain: how far the brightest tissue may stay below 1.
         bias: deviation of the logarithm of the bias field (control points ``bias_mm`` apart).
         bias_mm: see ``bias``.
         noise: largest deviation of the noise (1: the range of the grey values), in the foreground.
@@ -247,15 +247,23 @@ def _then(outer: Tensor, inner: Tensor) -> Tensor:
 
 def _scan(image: Tensor, spacing: float, spec: InputSpec, recipe: Recipe, generator: torch.Generator) -> Tensor:
     """Change the intensities as another scanner would; the background stays what it is."""
-    gain = 1 + recipe.contrast * (2 * _uniform(generator) - 1)
+    gain = 1 - recipe.contrast * _uniform(generator)
     exponent = exp(recipe.gamma * float(torch.randn((), generator=generator)))
     noise = recipe.noise * _uniform(generator)
     bias = random_field(image.shape[2:], recipe.bias_mm / spacing, 1, generator)
-    changed = image.clamp(0, 1).pow(exponent) * bias.mul_(recipe.bias).exp_() * gain
+    changed = image.clamp(0, 1).pow(exponent) * bias.mul_(recipe.bias).exp_()
+    changed *= gain * _top(image) / _top(changed)  # as the normalisation would: bias does not saturate
     speckle = torch.randn(image.shape, generator=generator).mul_(noise)
     changed += speckle * (image * 10).clamp(0, 1)
     changed.clamp_(0, 1)
     return changed if spec.normalisation == "percentile" else normalise(changed[0], spec)[None]
+
+
+def _top(image: Tensor) -> float:
+    """Robust maximum of the foreground, of every seventh voxel."""
+    few = image.flatten()[::7]
+    few = few[few > 0.05]
+    return float(torch.quantile(few, 0.995)) if few.numel() else 1.0
 
 
 def _uniform(generator: torch.Generator) -> float:
