@@ -1,6 +1,7 @@
 """Registration of two real brains, whole commands timed, beside greedy in the same run.
 
-Usage: ``python benchmarks/registration.py DATA [--model RUN] [--refine 100] [--threads 2] [--peers] [--out FILE.json]``
+Usage: ``python benchmarks/registration.py DATA [--model RUN] [--refine 100] [--threads 2]
+       [--sizes 2 1] [--peers] [--out FILE.json]``
 
 DATA holds ``colin27_t1``, ``mni152_t1``, ``mni152_gm`` and ``mni152_wm`` (``.nii.gz``, 1 mm). Tissue classes: Colin27's
 T1 from 71 (grey) and from 98 (white); MNI152's maps above 127, white over grey. Labels are warped once, by nearest
@@ -71,6 +72,7 @@ def main() -> int:
     parser.add_argument("--model", type=Path, help="run folder of a network to start from; default: none")
     parser.add_argument("--refine", type=int, default=100, help="refinement steps; default: 100")
     parser.add_argument("--threads", type=int, default=2, help="for regnet and the peers; default: 2")
+    parser.add_argument("--sizes", nargs="+", choices=("2", "1"), default=("2", "1"), help="mm; default: both")
     parser.add_argument("--peers", action="store_true", help="run greedy too")
     parser.add_argument("--out", type=Path, help="write the rows as JSON")
     args = parser.parse_args()
@@ -78,7 +80,8 @@ def main() -> int:
     console = Console()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for size, pair in (("2 mm", sample_pair()), ("1 mm", full_pair(args.data, folder))):
+        for size in args.sizes:
+            pair = sample_pair() if size == "2" else full_pair(args.data, folder)
             results.append(unregistered(size, pair))
             results.append(run_regnet(size, pair, folder, args))
             stored = stored_otherwise(pair.moving, folder / "stored.nii.gz")
@@ -205,7 +208,7 @@ def brain_of(fixed: Image) -> torch.Tensor:
 
 def as_table(results: list[Result], threads: int) -> Table:
     """Rows for people."""
-    headers = ("size", "method", "grey", "white", "% folded", "SDlogJ", "seconds", "peak MB")
+    headers = ("mm", "method", "grey", "white", "% folded", "SDlogJ", "seconds", "peak MB")
     forms = ("{}", "{}", "{:.3f}", "{:.3f}", "{:.4f}", "{:.3f}", "{:.0f}", "{:.0f}")
     table = Table(*headers, title=f"Colin27 to MNI152, {threads} threads")
     for result in results:

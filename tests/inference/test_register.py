@@ -103,8 +103,8 @@ def test_how_colin27_is_stored_does_not_change_where_it_is_registered_to(tmp_pat
         return dice(moved[0, 0], truth.data[0], labels=[1, 2])
 
     before = overlap(Transform.identity(fixed.grid))
-    plain = overlap(register(moving, fixed, refine=30))
-    other = overlap(register(stored, fixed, refine=30))
+    plain = overlap(register(moving, fixed, refine=20))
+    other = overlap(register(stored, fixed, refine=20))
     for label in (1, 2):
         assert plain[label] > before[label] + 0.05
         assert other[label] == pytest.approx(plain[label], abs=0.02)
