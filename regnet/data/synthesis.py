@@ -17,6 +17,7 @@ from regnet.io.image import Image
 from regnet.spatial.grid import Grid, matrix
 
 _COARSE = 2  # fields are integrated on a lattice of this many voxels, and B-splines between
+_SQUARINGS = 4  # the largest velocities are about two lattice steps: an eighth of one is as good as none
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,9 @@ class Source:
     Attributes:
         name: for the pairs' ``id``.
         data: ``(1, C, *spatial)``, normalised, smoothed for the pairs' spacing.
-        view: ``(1, 1, *spatial)`` ones.
-        labels: ``(1, 1, *spatial)``, the label most frequent in a voxel of the pairs around each voxel, or ``None``.
-            Kept as floats, which the operators sample: float32 holds labels up to 2**24, float64 the rest.
+        regions: ``(1, 1 or 2, *spatial)``: ones, for the view, and the labels if there are any (the most frequent
+            in a voxel of the pairs around each voxel). As the operators sample floats: float32 holds labels up to
+            2**24, float64 the rest.
         label_type: of the labels of a pair.
         matrix: ``(1, D, D + 1)``, voxel of the pairs' grid to voxel of ``data``.
         shape: of the pairs' grid.
@@ -73,8 +74,7 @@ class Source:
 
     name: str
     data: Tensor
-    view: Tensor
-    labels: Tensor | None
+    regions: Tensor
     label_type: torch.dtype
     matrix: Tensor
     shape: tuple[int, ...]
@@ -127,8 +127,7 @@ def make_sources(
             Source(
                 name=image.path.name.split(".")[0] if image.path else "image",
                 data=data,
-                view=torch.ones_like(data[:, :1]),
-                labels=None if own is None else _as_floats(majority(own, grid, own.grid)),
+                regions=_regions(image, None if own is None else majority(own, grid, own.grid)),
                 label_type=torch.uint8 if own is None else own.data.dtype,
                 matrix=matrix(grid, image.grid),
                 shape=grid.shape,
@@ -162,62 +161,65 @@ def synthetic_pair(source: Source, spec: InputSpec, recipe: Recipe, generator: t
         ``(D, *shape)``, voxels, on the fixed grid into the moving image; ``spacing`` ``(D,)`` mm; and, where the
         source has labels, ``moving_labels`` and ``fixed_labels`` ``(1, *shape)``.
     """
-    anatomy = random_deformation(source.shape, source.spacing, recipe.scales_mm, recipe.anatomy_mm, generator)
-    flow = random_deformation(source.shape, source.spacing, recipe.scales_mm, recipe.displacement_mm, generator)
-    both = ops.compose(anatomy, flow, bound="replicate")
+    fields = random_deformations(
+        source.shape, source.spacing, recipe.scales_mm, (recipe.anatomy_mm, recipe.displacement_mm), generator
+    )
+    anatomy, flow = fields[:1], fields[1:]
+    both = torch.cat([anatomy, ops.compose(anatomy, flow, bound="replicate")])
     to_source = _then(source.matrix, _random_pose(source.shape, source.spacing, recipe, generator)).float()
-
-    def sample(image: Tensor, where: Tensor, order: int = 1) -> Tensor:
-        return ops.warp(image, where, order=order, bound="replicate", extrapolate="edge", matrix=to_source)
-
+    images = ops.warp(source.data, both, bound="replicate", extrapolate="edge", matrix=to_source)
+    regions = ops.warp(source.regions, both, order=0, bound="replicate", extrapolate="edge", matrix=to_source)
     pair = {
-        "moving": _scan(sample(source.data, anatomy), source.spacing, spec, recipe, generator),
-        "fixed": _scan(sample(source.data, both), source.spacing, spec, recipe, generator),
-        "view": sample(source.view, anatomy),
-        "flow": flow,
+        "moving": _scan(images[:1], source.spacing, spec, recipe, generator)[0],
+        "fixed": _scan(images[1:], source.spacing, spec, recipe, generator)[0],
+        "view": regions[0, :1].float(),
+        "flow": flow[0],
+        "spacing": torch.full((len(source.shape),), source.spacing),
     }
-    if source.labels is not None:
-        pair["moving_labels"] = sample(source.labels, anatomy, order=0).to(source.label_type)
-        pair["fixed_labels"] = sample(source.labels, both, order=0).to(source.label_type)
-    pair = {name: value[0] for name, value in pair.items()}
-    pair["spacing"] = torch.full((len(source.shape),), source.spacing)
+    if regions.shape[1] == 2:
+        pair["moving_labels"], pair["fixed_labels"] = regions[:, 1:].to(source.label_type)
     return pair
 
 
-def random_deformation(
+def random_deformations(
     shape: Sequence[int],
     spacing: float,
     scales_mm: Sequence[float],
-    deviation_mm: Sequence[float],
+    deviations_mm: Sequence[Sequence[float]],
     generator: torch.Generator,
 ) -> Tensor:
-    """A random smooth diffeomorphism: the exponential of velocities of several scales.
+    """Random smooth diffeomorphisms: exponentials of velocities of several scales.
 
     Args:
         shape: of the grid.
         spacing: of the grid, mm.
         scales_mm: control spacings of the velocities.
-        deviation_mm: ends between which the deviation of a component is drawn.
+        deviations_mm: of each field, the ends between which the deviation of a component is drawn.
         generator: source of randomness.
 
     Returns:
-        ``(1, D, *shape)``, voxels.
+        ``(len(deviations_mm), D, *shape)``, voxels.
     """
-    low, high = deviation_mm
-    deviation = low + (high - low) * _uniform(generator)
-    shares = torch.rand(len(scales_mm), generator=generator)
-    shares /= shares.norm()
     lattice = control_shape(shape, _COARSE)
     step = _COARSE * spacing
-    velocity = torch.zeros(1, len(shape), *lattice)
-    for share, scale in zip(shares.tolist(), scales_mm, strict=True):
-        velocity += random_field(lattice, scale / step, len(shape), generator) * (share * deviation / step)
-    displacement = ops.integrate(velocity, steps=5, bound="replicate")
-    return spline_field(displacement * _COARSE, shape, _COARSE)
+    velocities = torch.zeros(len(deviations_mm), len(shape), *lattice)
+    for velocity, (low, high) in zip(velocities, deviations_mm, strict=True):
+        deviation = low + (high - low) * _uniform(generator)
+        shares = torch.rand(len(scales_mm), generator=generator)
+        shares /= shares.norm()
+        for share, scale in zip(shares.tolist(), scales_mm, strict=True):
+            field = random_field(lattice, scale / step, len(shape), generator)[0]
+            velocity += field * (share * deviation / step)
+    displacements = ops.integrate(velocities, steps=_SQUARINGS, bound="replicate")
+    return spline_field(displacements * _COARSE, shape, _COARSE)
 
 
-def _as_floats(labels: Tensor) -> Tensor:
-    return labels.float() if int(labels.abs().max()) <= 2**24 else labels.double()
+def _regions(image: Image, labels: Tensor | None) -> Tensor:
+    view = torch.ones(1, 1, *image.grid.shape)
+    if labels is None:
+        return view
+    dtype = torch.float32 if int(labels.abs().max()) <= 2**24 else torch.float64
+    return torch.cat([view.to(dtype), labels.to(dtype)], dim=1)
 
 
 def _random_pose(shape: Sequence[int], spacing: float, recipe: Recipe, generator: torch.Generator) -> Tensor:
