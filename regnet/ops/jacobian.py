@@ -32,19 +32,20 @@ def jacobian_determinant(flow: Tensor) -> Tensor:
     The map goes from fixed to moving: below 1 means that the moving structure was enlarged to fit, above 1 that it was
     shrunk, 0 or below that the field folds. Differences as :func:`jacobian`.
     """
-    m = jacobian(flow)
-    ndim = m.shape[1]
+    ndim = _check.field("flow", flow)
+    m = [[_difference(flow[:, i], 1 + j) + (1.0 if i == j else 0.0) for j in range(ndim)] for i in range(ndim)]
     if ndim == 1:
-        return m[:, 0]
+        return m[0][0][:, None]
     if ndim == 2:
-        return (m[:, 0, 0] * m[:, 1, 1] - m[:, 0, 1] * m[:, 1, 0])[:, None]
-    cofactors = [
-        m[:, 1, (j + 1) % 3] * m[:, 2, (j + 2) % 3] - m[:, 1, (j + 2) % 3] * m[:, 2, (j + 1) % 3] for j in range(3)
-    ]
-    return (m[:, 0, 0] * cofactors[0] + m[:, 0, 1] * cofactors[1] + m[:, 0, 2] * cofactors[2])[:, None]
+        return (m[0][0] * m[1][1] - m[0][1] * m[1][0])[:, None]
+    cofactors = [m[1][(j + 1) % 3] * m[2][(j + 2) % 3] - m[1][(j + 2) % 3] * m[2][(j + 1) % 3] for j in range(3)]
+    return (m[0][0] * cofactors[0] + m[0][1] * cofactors[1] + m[0][2] * cofactors[2])[:, None]
 
 
 def _difference(field: Tensor, dim: int) -> Tensor:
-    if field.shape[dim] < 2:
+    size = field.shape[dim]
+    if size < 2:
         return torch.zeros_like(field)
-    return torch.gradient(field, dim=dim)[0]
+    forward = field.narrow(dim, 1, size - 1) - field.narrow(dim, 0, size - 1)
+    inner = (forward.narrow(dim, 1, size - 2) + forward.narrow(dim, 0, size - 2)) / 2
+    return torch.cat([forward.narrow(dim, 0, 1), inner, forward.narrow(dim, size - 2, 1)], dim)

@@ -36,8 +36,10 @@ def warp_labels(
     ndim = _check.field("flow", flow)
     flow = flow.detach()
     if mode == "nearest":
-        # float64 holds every 32-bit label; the difference from the background is 0 out of view.
-        moved = warp(labels.double() - background, flow, 0, "replicate", "edge", matrix)
+        # A type that holds every label exactly; the difference from the background is 0 out of view.
+        small = labels.numel() == 0 or int(labels.min()) >= -(2**24) and int(labels.max()) <= 2**24
+        exact = labels.float() if small and abs(background) <= 2**24 else labels.double()
+        moved = warp(exact - background, flow, 0, "replicate", "edge", matrix)
         return (moved.nan_to_num(0.0) + background).to(labels.dtype)
     best = torch.zeros(1)
     out = torch.full((1, 1, *[1] * ndim), background, dtype=labels.dtype)
