@@ -37,8 +37,8 @@ def warp_labels(
     flow = flow.detach()
     if mode == "nearest":
         # A type that holds every label exactly; the difference from the background is 0 out of view.
-        small = labels.numel() == 0 or int(labels.min()) >= -(2**24) and int(labels.max()) <= 2**24
-        exact = labels.float() if small and abs(background) <= 2**24 else labels.double()
+        small = labels.numel() == 0 or (int(labels.min()) >= -(2**23) and int(labels.max()) <= 2**23)
+        exact = labels.float() if small and abs(background) <= 2**23 else labels.double()
         moved = warp(exact - background, flow, 0, "replicate", "edge", matrix)
         return (moved.nan_to_num(0.0) + background).to(labels.dtype)
     best = torch.zeros(1)
