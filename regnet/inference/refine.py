@@ -25,6 +25,7 @@ _FINEST_VOXELS = 1_100_000
 _SHARES = (0.6, 0.4)
 # A level is left out where an axis would have fewer voxels than this.
 _SMALLEST_AXIS = 12
+# A moved view above this was interpolated from voxels in view alone.
 _IN_VIEW = 0.999
 # The last exponential is taken with this many squarings more than the optimiser's: it is done once.
 _EXTRA_SQUARINGS = 2
