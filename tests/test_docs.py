@@ -23,9 +23,10 @@ SETUP = ("make ", "bash .ci/run", "git clone ", "python3 -m venv ", "pip install
 
 # Minutes become seconds.
 SMALLER = (
+    (r"trainer\.max_epochs=\d+", ""),
     (r"regnet train (?!experiment=|--resume)", "regnet train experiment=smoke "),
-    (r"train\.py (?=-m )", f"{ROOT}/train.py experiment=smoke "),
-    (r"trainer\.max_epochs=\d+", "trainer.max_epochs=4"),
+    (r"python train\.py -m ", f"python {ROOT}/train.py -m experiment=smoke "),
+    (r"experiment=smoke", "experiment=smoke trainer.max_epochs=1"),
     (r"(--refine |refine=)\d+", r"\g<1>3"),
 )
 
