@@ -125,6 +125,9 @@ def _homogeneous(coords: Tensor, relative: bool) -> Tensor:
     return torch.cat([coords, torch.ones_like(coords[:, :1])], 1)
 
 
+_SUM_BLOCK = 4096
+
+
 def _apply(matrix: Tensor, field: Tensor) -> Tensor:
     """(N, I, J) @ (N, J, *sp), elementwise: a matmul would be cast to half precision under autocast."""
     spatial = [1] * (field.ndim - 2)
@@ -147,6 +150,9 @@ def _to_matrix(grad_x: Tensor, coords: Tensor, relative: bool) -> Tensor:
 
 def _sum(values: Tensor) -> Tensor:
     """(N, *sp) -> (N,), axis by axis: torch splits one long sum among its threads, many short ones it does not."""
+    if values.ndim == 2:  # a line: in blocks
+        padding = -values.shape[1] % _SUM_BLOCK
+        values = torch.nn.functional.pad(values, (0, padding)).unflatten(1, (-1, _SUM_BLOCK))
     while values.ndim > 1:
         values = values.sum(-1)
     return values
