@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -80,19 +80,25 @@ def fold(bound: str, i: int, n: int) -> tuple[int, int]:
     raise AssertionError(bound)
 
 
+@functools.lru_cache(maxsize=64)
+def _taps(x: bytes, n: int, order: int, bound: str, degree: int) -> tuple[Array, Array]:
+    """``(points, order + 1)`` twice: which coefficients each coordinate sees, and their signed weights."""
+    at = np.frombuffer(x)
+    first = np.floor(at.astype(np.longdouble) - np.longdouble(order - 1) / 2)
+    nodes = first[:, None] + np.arange(order + 1)
+    folded = [fold(bound, int(node), n) for node in nodes.flat]
+    index, sign = np.array(folded, dtype=np.int64).reshape(-1, 2).T
+    return index.reshape(nodes.shape), sign.reshape(nodes.shape) * bspline(order, at[:, None] - nodes, degree)
+
+
 def axis_matrix(x: Any, n: int, order: int, bound: str, degree: int = 0, absolute: bool = False) -> Array:
     """``(points, n)``: row p holds the weights of the n coefficients in the spline's derivative at coordinate ``x[p]``.
 
     ``absolute`` sums the absolute weights instead, for the error measure.
     """
-    x = array(x).ravel()
-    first = np.floor(x.astype(np.longdouble) - np.longdouble(order - 1) / 2)
-    nodes = first[:, None] + np.arange(order + 1)
-    weights = bspline(order, x[:, None] - nodes, degree)
-    matrix = np.zeros((x.size, n))
-    for p, tap in np.ndindex(nodes.shape):
-        j, sign = fold(bound, int(nodes[p, tap]), n)
-        matrix[p, j] += abs(sign * weights[p, tap]) if absolute else sign * weights[p, tap]
+    index, weight = _taps(array(x).tobytes(), n, order, bound, degree)
+    matrix = np.zeros((len(index), n))
+    np.add.at(matrix, (np.arange(len(index))[:, None], index), np.abs(weight) if absolute else weight)
     return matrix
 
 
@@ -211,28 +217,32 @@ def along(matrix: Array, x: Array, axis: int) -> Array:
     return np.moveaxis(np.tensordot(matrix, x, axes=(1, axis)), 0, axis)
 
 
+@functools.cache
 def interpolation_matrix(n: int, order: int, bound: str) -> Array:
     """``(n, n)``: from coefficients to the values at the n samples. Its inverse is the prefilter."""
     return axis_matrix(np.arange(n), n, order, bound)
 
 
-def _solve(x: Any, order: Any, bound: Any, which: Callable[[Array], Array]) -> Array:
-    x = array(x)
-    ndim = x.ndim - 2
-    orders, bounds = per_axis(order, ndim), per_axis(bound, ndim)
-    for d in range(ndim):
-        n = x.shape[2 + d]
-        if orders[d] > 1 and n > 0:
-            x = along(np.linalg.inv(which(interpolation_matrix(n, orders[d], bounds[d]))), x, 2 + d)
-    return x
+@functools.cache
+def filter_matrix(n: int, order: int, bound: str) -> Array:
+    """``(n, n)``: from samples to coefficients; the identity below order 2."""
+    return np.linalg.inv(interpolation_matrix(n, order, bound)) if order > 1 and n > 0 else np.eye(n)
 
 
 def prefilter(image: Any, order: Any = 3, bound: Any = "dct2") -> Array:
-    return _solve(image, order, bound, lambda matrix: matrix)
+    result = array(image)
+    ndim = result.ndim - 2
+    for d, (o, b) in enumerate(zip(per_axis(order, ndim), per_axis(bound, ndim), strict=True)):
+        result = along(filter_matrix(result.shape[2 + d], o, b), result, 2 + d)
+    return result
 
 
-def prefilter_adjoint(image: Any, order: Any = 3, bound: Any = "dct2") -> Array:
-    return _solve(image, order, bound, np.transpose)
+def prefilter_adjoint(coeff: Any, order: Any = 3, bound: Any = "dct2") -> Array:
+    result = array(coeff)
+    ndim = result.ndim - 2
+    for d, (o, b) in enumerate(zip(per_axis(order, ndim), per_axis(bound, ndim), strict=True)):
+        result = along(filter_matrix(result.shape[2 + d], o, b).T, result, 2 + d)
+    return result
 
 
 def identity(shape: Sequence[int]) -> Array:

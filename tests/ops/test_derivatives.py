@@ -264,13 +264,12 @@ def test_order_zero_refuses_to_differentiate_its_coordinates(order: Any) -> None
     assert image.grad is not None
 
 
-SIZES = [((1, 2, 6, 5), (1, 2, 6, 5)), ((2, 1, 7, 9), (2, 2, 7, 9))]
+SIZES = [((2, 3, 6, 5), (2, 2, 6, 5)), ((4, 3, 7, 9), (4, 2, 7, 9))]  # one of 1 would be compiled apart
 
 
-@pytest.mark.parametrize("order", [1, 3])
-def test_compiled_whole_and_dynamic_equals_eager(order: int) -> None:
+def test_compiled_whole_and_dynamic_equals_eager() -> None:
     def loss(image: Tensor, flow: Tensor) -> Tensor:
-        moved = ops.warp(image, flow, order)
+        moved = ops.warp(image, flow, 3)
         flow2 = ops.compose(flow, flow)
         return (moved - image).square().mean() + flow2.square().mean() + ops.jacobian_determinant(flow).sum()
 

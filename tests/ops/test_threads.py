@@ -65,8 +65,11 @@ def runs(shape: tuple[int, ...], kind: str) -> dict[str, Callable[[], tuple[Tens
     }
 
 
-@pytest.mark.parametrize("kind", ["smooth", "rough", "corner"])
-@pytest.mark.parametrize("name", runs((2, 2), "rough"))
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name in runs((2, 2), "rough") for kind in ("smooth", "rough")]
+    + [(name, "corner") for name in ("push", "cubic push", "count", "backward of warp")],
+)
 def test_results_are_bit_identical_for_any_number_of_threads(name: str, kind: str) -> None:
     run = runs(SHAPE, kind)[name]
     results = []
