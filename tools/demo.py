@@ -164,10 +164,10 @@ def register_real(run: Path, folder: Path, refine: int) -> float:
 
 def show(title: str, rows: dict[str, dict[str, float]], columns: tuple[str, ...]) -> None:
     """Print a small table."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for column in columns:
-        table.add_column(COLUMNS[column][0], justify="right")
+        table.add_column(COLUMNS[column][0], justify="right", min_width=6)
     for name, values in rows.items():
         cells = (COLUMNS[column][1].format(values[column]) if column in values else "-" for column in columns)
         table.add_row(name, *cells)
