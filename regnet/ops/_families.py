@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from regnet.ops import _core
+from regnet.ops._library import define
 
 
 class How(NamedTuple):
@@ -29,7 +30,7 @@ class How(NamedTuple):
     extrapolate: int
 
 
-# --- the registered ops -------------------------------------------------------------------------------------------
+# --- the kernels, and the shapes they give ---------------------------------------------------------------------------
 
 _HOW = "bool relative, int[] order, int[] bound, int extrapolate"
 
@@ -59,52 +60,36 @@ def _call(
     )
 
 
-@torch.library.custom_op(
-    "regnet::sample", mutates_args=(), schema=f"(Tensor coeff, Tensor coords, Tensor? matrix, int k, {_HOW}) -> Tensor"
-)
-def _sample_op(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def]
+def _sample_kernel(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def]
     out = coeff.new_empty(_sample_shape(coeff, coords, k))
     if out.numel():
         _call("sample", k, coeff, coords, matrix, [_flat(out, k)], how)
     return out
 
 
-@_sample_op.register_fake
-def _(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def]
+def _sample_fake(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def]
     return coeff.new_empty(_sample_shape(coeff, coords, k))
 
 
-@torch.library.custom_op(
-    "regnet::scatter",
-    mutates_args=(),
-    schema=f"(Tensor value, Tensor coords, Tensor? matrix, SymInt[] shape, int k, {_HOW}) -> Tensor",
-)
-def _scatter_op(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]
+def _scatter_kernel(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]
     target = value.new_zeros([*value.shape[:2], *shape])
     if target.numel() and value.numel():
         _call("scatter", k, _flat(value, k), coords, matrix, [target], how)
     return target
 
 
-@_scatter_op.register_fake
-def _(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]
+def _scatter_fake(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]
     return value.new_empty([*value.shape[:2], *shape])
 
 
-@torch.library.custom_op(
-    "regnet::contract",
-    mutates_args=(),
-    schema=f"(Tensor coeff, Tensor coords, Tensor? matrix, Tensor value, int k, {_HOW}) -> Tensor",
-)
-def _contract_op(coeff, coords, matrix, value, k, *how):  # type: ignore[no-untyped-def]
+def _contract_kernel(coeff, coords, matrix, value, k, *how):  # type: ignore[no-untyped-def]
     out = torch.empty(coords.shape, dtype=coords.dtype, device=coords.device)
     if out.numel():
         _call("contract", k, coeff, coords, matrix, [_flat(value, k), out], how)
     return out
 
 
-@_contract_op.register_fake
-def _(coeff, coords, matrix, value, k, *how):  # type: ignore[no-untyped-def]
+def _contract_fake(coeff, coords, matrix, value, k, *how):  # type: ignore[no-untyped-def]
     return torch.empty(coords.shape, dtype=coords.dtype, device=coords.device)
 
 
@@ -232,7 +217,14 @@ def _sample_backward(ctx: Any, grad: Tensor | None) -> tuple:
     return grad_coeff, *grads, *[None] * 5
 
 
-_sample_op.register_autograd(_sample_backward, setup_context=_sample_setup)
+_sample_op = define(
+    "sample",
+    f"(Tensor coeff, Tensor coords, Tensor? matrix, int k, {_HOW}) -> Tensor",
+    _sample_kernel,
+    _sample_fake,
+    _sample_backward,
+    _sample_setup,
+)
 
 
 class _Sample(torch.autograd.Function):
@@ -280,7 +272,14 @@ def _scatter_backward(ctx: Any, grad: Tensor | None) -> tuple:
     return grad_value, *grads, *[None] * 6
 
 
-_scatter_op.register_autograd(_scatter_backward, setup_context=_scatter_setup)
+_scatter_op = define(
+    "scatter",
+    f"(Tensor value, Tensor coords, Tensor? matrix, SymInt[] shape, int k, {_HOW}) -> Tensor",
+    _scatter_kernel,
+    _scatter_fake,
+    _scatter_backward,
+    _scatter_setup,
+)
 
 
 class _Scatter(torch.autograd.Function):
@@ -335,7 +334,14 @@ def _contract_backward(ctx: Any, grad: Tensor | None) -> tuple:
     return grad_coeff, *grads, grad_value, *[None] * 5
 
 
-_contract_op.register_autograd(_contract_backward, setup_context=_contract_setup)
+_contract_op = define(
+    "contract",
+    f"(Tensor coeff, Tensor coords, Tensor? matrix, Tensor value, int k, {_HOW}) -> Tensor",
+    _contract_kernel,
+    _contract_fake,
+    _contract_backward,
+    _contract_setup,
+)
 
 
 class _Contract(torch.autograd.Function):

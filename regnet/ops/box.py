@@ -1,12 +1,11 @@
 """Sums over a sliding window, at a cost that does not depend on the window."""
 
 from collections.abc import Sequence
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from regnet.ops import _check, _core
+from regnet.ops._library import define_linear
 
 
 def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
@@ -32,48 +31,11 @@ def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
     return _box(image.to(dtype), windows).to(image.dtype)
 
 
-@torch.library.custom_op("regnet::box_sum", mutates_args=(), schema="(Tensor image, int[] window) -> Tensor")
-def _box_op(image, window):  # type: ignore[no-untyped-def]
-    out = torch.empty(image.shape, dtype=image.dtype, device=image.device).copy_(image)
+def _kernel(image: Tensor, window: list[int]) -> None:
     for axis, w in enumerate(window):
         if w > 1:
-            _core.native().box_sum(_core.threads(), _core.ref(out), axis, w)
-    return out
+            _core.native().box_sum(_core.threads(), _core.ref(image), axis, w)
 
 
-@_box_op.register_fake
-def _(image, window):  # type: ignore[no-untyped-def]
-    return torch.empty(image.shape, dtype=image.dtype, device=image.device)
-
-
-def _setup(ctx: Any, inputs: tuple, output: Tensor) -> None:
-    _, ctx.window = inputs
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple:
-    return _box(grad, ctx.window), None  # the window is centred and what is outside counts as zero: self-adjoint
-
-
-_box_op.register_autograd(_backward, setup_context=_setup)
-
-
-class _Box(torch.autograd.Function):
-    @staticmethod
-    def forward(image, window):  # type: ignore[no-untyped-def]
-        return _box_op(image, window)
-
-    setup_context = staticmethod(_setup)
-    backward = staticmethod(_backward)
-
-    @staticmethod
-    def jvp(ctx, dimage, *_):  # type: ignore[no-untyped-def]
-        return _box(dimage, ctx.window)
-
-    @staticmethod
-    def vmap(info, in_dims, image, window):  # type: ignore[no-untyped-def]
-        return _box(image.movedim(in_dims[0], 0).flatten(0, 1), window).unflatten(0, (info.batch_size, -1)), 0
-
-
-def _box(image: Tensor, window: list[int]) -> Tensor:
-    call: Any = _box_op if torch.compiler.is_compiling() else _Box.apply
-    return call(image, window)
+# The window is centred and what is outside counts as zero, so the map is its own adjoint.
+_box = define_linear("box_sum", "int[] window", _kernel, lambda window: (window,))

@@ -1,0 +1,72 @@
+"""Registering operators with torch.
+
+``torch.library.custom_op`` would do, but imports ``torch._dynamo`` (seconds) at the first call of every process.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def define(name: str, schema: str, kernel: Callable, fake: Callable, backward: Callable, setup: Callable) -> Any:
+    """Register ``regnet::name`` with its CPU kernel, its shape function and its derivative, and return it."""
+    qualified = f"regnet::{name}"
+    torch.library.define(qualified, schema)
+    torch.library.impl(qualified, "cpu", kernel)
+    torch.library.register_fake(qualified, fake)
+    torch.library.register_autograd(qualified, backward, setup_context=setup)
+    return getattr(torch.ops.regnet, name).default
+
+
+def define_linear(
+    name: str, arguments: str, kernel: Callable[..., None], transposed: Callable[..., tuple]
+) -> Callable[..., Tensor]:
+    """Make a linear map of images, of one shape in and out, differentiable in every mode.
+
+    Args:
+        name: of the operator, in ``torch.ops.regnet``.
+        arguments: schema of what follows the image.
+        kernel: ``kernel(image, *arguments)`` works in place on a contiguous copy.
+        transposed: arguments -> the arguments that give the adjoint map.
+    """
+
+    def forward(image: Tensor, *args: Any) -> Tensor:
+        out = empty(image).copy_(image)
+        kernel(out, *args)
+        return out
+
+    def empty(image: Tensor, *_: Any) -> Tensor:
+        return torch.empty(image.shape, dtype=image.dtype, device=image.device)
+
+    def setup(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        _, *ctx.args = inputs
+
+    def transpose(ctx: Any, grad: Tensor) -> tuple:
+        return apply(grad, *transposed(*ctx.args)), *[None] * len(ctx.args)
+
+    op = define(name, f"(Tensor image, {arguments}) -> Tensor", forward, empty, transpose, setup)
+
+    class Face(torch.autograd.Function):
+        @staticmethod
+        def forward(image: Tensor, *args: Any) -> Tensor:
+            return op(image, *args)
+
+        setup_context = staticmethod(setup)
+        backward = staticmethod(transpose)
+
+        @staticmethod
+        def jvp(ctx: Any, dimage: Tensor, *_: Any) -> Tensor:
+            return apply(dimage, *ctx.args)
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple, image: Tensor, *args: Any) -> tuple[Tensor, int]:
+            out = apply(image.movedim(in_dims[0], 0).flatten(0, 1), *args)
+            return out.unflatten(0, (info.batch_size, -1)), 0
+
+    def apply(image: Tensor, *args: Any) -> Tensor:
+        call: Any = op if torch.compiler.is_compiling() else Face.apply
+        return call(image, *args)
+
+    return apply
