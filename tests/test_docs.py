@@ -24,7 +24,7 @@ SETUP = ("make ", "bash .ci/run", "git clone ", "python3 -m venv ", "pip install
 # Minutes become seconds.
 SMALLER = (
     (r"trainer\.max_epochs=\d+", ""),
-    (r"regnet train (?!experiment=|--resume)", "regnet train experiment=smoke "),
+    (r"regnet train (--config-dir \S+ )?(?!-|experiment=)", r"regnet train \1experiment=smoke "),
     (r"python train\.py -m ", f"python {ROOT}/train.py -m experiment=smoke "),
     (r"experiment=smoke", "experiment=smoke trainer.max_epochs=1"),
     (r"(--refine |refine=)\d+", r"\g<1>3"),
