@@ -57,7 +57,7 @@ def part(file: str) -> str:
 
 
 def imports(file: str) -> Iterator[str]:
-    """Every module a file imports, at its top or within a function; ``regnet.io.image`` for ``from regnet.io.image``."""
+    """Every module a file imports, at its top or within a function; `regnet.io.image` for `from regnet.io.image`."""
     for node in ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
