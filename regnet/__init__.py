@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from regnet.inference import load_model, register
+    from regnet.inference.load import load_model
+    from regnet.inference.register import register
 
 # Loaded on first use, so that `import regnet` stays quick and pulls in no lightning, hydra, wandb or matplotlib.
 _LAZY = {"register": "regnet.inference", "load_model": "regnet.inference"}
