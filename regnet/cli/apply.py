@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
+from regnet import ops
+from regnet.cli.options import add_background, add_overwrite, add_threads, background_of, set_threads
 from regnet.cli.output import check_suffix, outputs
-from regnet.cli.register import background_of, set_threads
 from regnet.errors import InputError
 from regnet.io import Image, read_image, read_labels, read_transform, write_image
-from regnet.io.image import VOLUME_SUFFIXES
-from regnet.io.picture import SUFFIXES as PICTURE_SUFFIXES
+from regnet.io.image import SUFFIXES
 from regnet.spatial import Grid, Transform
 
 _INVERSE = ":inverse"
@@ -44,19 +44,15 @@ def add_parser(subparsers: Any) -> None:
         "neighbours) for label maps, whose integers and type are kept",
     )
     parser.add_argument("--out", type=Path, required=True, help="file to write")
-    parser.add_argument(
-        "--background",
-        type=float,
-        help="value outside the moving image's field of view; default: 0, or the minimum of an image that goes below",
-    )
-    parser.add_argument("--threads", type=int, help="processor threads; default: all that torch takes")
-    parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
+    add_background(parser)
+    add_threads(parser)
+    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
     set_threads(args.threads)
-    check_suffix(args.out, (*VOLUME_SUFFIXES, *PICTURE_SUFFIXES), "--out")
+    check_suffix(args.out, SUFFIXES, "--out")
     with outputs([args.out], args.overwrite):
         reference = read_image(args.reference)
         moving = _read_moving(args.moving, args.interp)
@@ -86,8 +82,7 @@ def chain(transforms: list[Transform], grid: Grid) -> Transform:
     """
     if len(transforms) == 1:
         return transforms[0].on(grid)
-    axes = [torch.arange(n, dtype=torch.float64) for n in grid.shape]
-    voxels = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
+    voxels = ops.identity(grid.shape, dtype=torch.float64)[0].movedim(0, -1)
     points = grid.to_world(voxels)
     for transform in transforms:
         points = transform.map_points(points)

@@ -14,8 +14,8 @@ from rich.progress import track
 from torch import Tensor
 
 from regnet import __version__, metrics
+from regnet.cli.options import add_overwrite, add_threads, background_of, foreground_of, set_threads
 from regnet.cli.output import outputs
-from regnet.cli.register import background_of, set_threads
 from regnet.data.prepare import check_labels
 from regnet.data.table import Pair, read_pairs
 from regnet.errors import InputError
@@ -77,8 +77,8 @@ def add_parser(subparsers: Any) -> None:
         default="nearest",
         help="how labels are warped: nearest (default), or linear: the label that weighs most among the neighbours",
     )
-    parser.add_argument("--threads", type=int, help="processor threads; default: all that torch takes")
-    parser.add_argument("--overwrite", action="store_true", help="replace the outputs if they exist")
+    add_threads(parser)
+    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         if args.out:
             _write_cases(written[0], rows)
             _write_summary(written[1], rows, args)
-    print_summary(f"{len(rows)} pairs, transforms: {args.transforms}", rows)
+    _print_summary(f"{len(rows)} pairs, transforms: {args.transforms}", rows)
     for path in written:
         print(path)
     return 0
@@ -122,7 +122,7 @@ def evaluate_pair(pair: Pair, transform: Path | None, labels: str = "nearest") -
     row: Row = {"id": pair.id}
     if pair.moving_labels and pair.fixed_labels:
         row |= _overlap(there, _labels(pair.moving_labels, moving), _labels(pair.fixed_labels, fixed), labels)
-    moved = there.apply(moving.data[None], moving.grid, background=background_of(moving, None))
+    moved = there.apply(moving.data[None], moving.grid, background=background_of(moving))
     row["lncc"] = 1 - float(lncc(moved, fixed.data[None]))
     length = metrics.displacement_statistics(flow, fixed.grid.spacing, mask)
     row["displacement_mean_mm"], row["displacement_max_mm"] = length["mean"], length["max"]
@@ -135,18 +135,12 @@ def evaluate_pair(pair: Pair, transform: Path | None, labels: str = "nearest") -
     return row
 
 
-def print_summary(title: str, rows: Sequence[Row], name: str = "id") -> None:
-    """Print the main columns of the rows of :func:`evaluate_pair`, with Dice per label where there are few labels.
-
-    Args:
-        title: above the table.
-        rows: cells by column.
-        name: the column that names a row.
-    """
+def _print_summary(title: str, rows: Sequence[Row]) -> None:
+    """Print the main columns, with Dice per label where there are few labels."""
     labels = {column: ("Dice\n" + column[5:], ".3f") for row in rows for column in row if column.startswith("dice_")}
     columns = {"dice": _COLUMNS["dice"], **(labels if len(labels) <= _FEW else {})} | _COLUMNS
     shown = {column: form for column, form in columns.items() if any(column in row for row in rows)}
-    Console().print(summary_table(title, shown, rows, name))
+    Console().print(summary_table(title, shown, rows))
 
 
 def _transform_files(pairs: Sequence[Pair], folder: str) -> list[Path | None]:
@@ -184,7 +178,7 @@ def _labels(path: Path, image: Image) -> Image:
 def _mask(pair: Pair, fixed: Image) -> Tensor:
     """The fixed mask, ``(1, 1, *spatial)``."""
     if pair.fixed_mask is None:
-        return (fixed.data > background_of(fixed, None))[None]
+        return foreground_of(fixed)
     mask = read_image(pair.fixed_mask)
     check_labels(mask, fixed.grid, fixed.name)
     return mask.data[None] > 0

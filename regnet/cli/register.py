@@ -9,19 +9,26 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from regnet import ops
+from regnet import metrics, ops
+from regnet.cli.options import add_background, add_overwrite, add_threads, background_of, foreground_of, set_threads
 from regnet.cli.output import check_suffix, outputs
 from regnet.data.prepare import check_labels
 from regnet.errors import InputError
 from regnet.inference import load_model, register
 from regnet.io import Image, check_image, read_image, read_labels, write_image, write_transform
-from regnet.io.image import VOLUME_SUFFIXES
-from regnet.io.picture import SUFFIXES as PICTURE_SUFFIXES
-from regnet.spatial import Transform
+from regnet.io.displacement import SUFFIXES as FIELD_SUFFIXES
+from regnet.io.image import SUFFIXES as IMAGE_SUFFIXES
+from regnet.spatial import Transform, resample
 
-_IMAGES = ("moved", "moved_labels", "jacobian")
-_FIELDS = ("warp", "inverse_warp")
-_WRITTEN = (*_IMAGES, *_FIELDS, "figure")
+# What can be written, and what the file's name may end with.
+_SUFFIXES = {
+    "moved": IMAGE_SUFFIXES,
+    "moved_labels": IMAGE_SUFFIXES,
+    "jacobian": IMAGE_SUFFIXES,
+    "warp": FIELD_SUFFIXES,
+    "inverse_warp": FIELD_SUFFIXES,
+    "figure": (".png",),
+}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -59,16 +66,12 @@ def add_parser(subparsers: Any) -> None:
         help="determinant of the map's Jacobian on the fixed grid: below 1 where the moving structure was enlarged",
     )
     files.add_argument("--figure", type=Path, help="PNG of fixed, moving, moved image and warped grid")
-    parser.add_argument(
-        "--background",
-        type=float,
-        help="value outside the moving image's field of view; default: 0, or the minimum of an image that goes below",
-    )
+    add_background(parser)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda:0; default: auto")
-    parser.add_argument("--threads", type=int, help="processor threads; default: all that torch takes")
+    add_threads(parser)
     parser.add_argument("--seed", type=int, default=0, help="seed of torch's random numbers; default: 0")
     parser.add_argument("--trust", action="append", default=[], metavar="PACKAGE", help="allow this package's networks")
-    parser.add_argument("--overwrite", action="store_true", help="replace outputs that exist")
+    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,19 +102,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def set_threads(count: int | None) -> None:
-    """Set the number of processor threads, of torch and of the compiled core.
-
-    Raises:
-        InputError: less than one.
-    """
-    if count is None:
-        return
-    if count < 1:
-        raise InputError(f"--threads {count}: at least 1 is needed")
-    torch.set_num_threads(count)
-
-
 def choose_device(name: str) -> torch.device:
     """The device that ``name`` means; ``auto`` is the processor until the operators run elsewhere.
 
@@ -129,17 +119,11 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def background_of(image: Image, asked: float | None) -> float:
-    """The value outside the field of view: as asked, else 0, or the minimum of an image that goes below 0."""
-    return min(0.0, float(image.data.min())) if asked is None else asked
-
-
 def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     """The files to write, by option; refuses what cannot work before any of the work."""
-    written = {name: getattr(args, name) for name in _WRITTEN if getattr(args, name) is not None}
+    written = {name: getattr(args, name) for name in _SUFFIXES if getattr(args, name) is not None}
     if not written:
-        options = ", ".join("--" + name.replace("_", "-") for name in _WRITTEN)
-        raise InputError(f"nothing to write: give at least one of {options}")
+        raise InputError(f"nothing to write: give at least one of {', '.join(map(_option, _SUFFIXES))}")
     if args.refine < 0:
         raise InputError(f"--refine {args.refine}: the number of steps cannot be negative")
     if args.model == "none" and args.refine == 0:
@@ -147,19 +131,18 @@ def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     if (args.moving_labels is None) != (args.moved_labels is None):
         raise InputError("--moving-labels and --moved-labels belong together: give both or neither")
     for name, path in written.items():
-        if name in _IMAGES:
-            check_suffix(path, (*VOLUME_SUFFIXES, *PICTURE_SUFFIXES), f"--{name.replace('_', '-')}")
-        elif name in _FIELDS:
-            check_suffix(path, (".nii", ".nii.gz"), f"--{name.replace('_', '-')}")
-        else:
-            check_suffix(path, (".png",), f"--{name}")
+        check_suffix(path, _SUFFIXES[name], _option(name))
     return written
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _write(args: argparse.Namespace, moving: Image, fixed: Image, labels: Image | None, transform: Transform) -> None:
     moved = None
+    background = background_of(moving, args.background)
     if args.moved is not None or args.figure is not None:
-        background = background_of(moving, args.background)
         moved = transform.apply(moving.data[None], moving.grid, background=background)[0]
     if args.moved is not None and moved is not None:
         write_image(args.moved, moved, fixed)
@@ -176,8 +159,7 @@ def _write(args: argparse.Namespace, moving: Image, fixed: Image, labels: Image 
         # Drawing needs matplotlib, which takes longer to load than a small registration.
         from regnet.report import four_panels
 
-        there = Transform.identity(fixed.grid).apply(moving.data[None], moving.grid)[0]
-        args.figure.parent.mkdir(parents=True, exist_ok=True)
+        there = resample(moving.data[None], moving.grid, fixed.grid, background=background)[0]
         four_panels(fixed.data, there, moved, transform.flow, args.figure, fixed.grid)
 
 
@@ -195,12 +177,12 @@ def _progress_bar() -> Progress:
 
 
 def _summary(transform: Transform, fixed: Image, written: dict[str, Path], seconds: float) -> None:
-    inside = fixed.data[0] > background_of(fixed, None)
-    length = transform.displacement_mm().norm(dim=0)[inside]
-    folded = (ops.jacobian_determinant(transform.flow[None])[0, 0][inside] <= 0).double().mean()
+    flow, foreground = transform.flow[None], foreground_of(fixed)
+    length = metrics.displacement_statistics(flow, fixed.grid.spacing, foreground)
+    folding = metrics.folding_fraction(flow, foreground)
     console = Console()
     console.print(f"registered in {seconds:.1f} s")
-    console.print(f"displacement in the fixed foreground: mean {length.mean():.2f} mm, most {length.max():.2f} mm")
-    console.print(f"folded voxels there: {100 * float(folded):.4f} %")
+    console.print(f"displacement in the fixed foreground: mean {length['mean']:.2f} mm, most {length['max']:.2f} mm")
+    console.print(f"folded voxels there: {100 * folding:.4f} %")
     for name, path in written.items():
         console.print(f"{name.replace('_', ' ')}: {path}", soft_wrap=True, highlight=False)

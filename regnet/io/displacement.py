@@ -20,6 +20,7 @@ from regnet.io.nifti import affine_mm, embed, load_numbers, open_volume, says_pl
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
 
+SUFFIXES = (".nii", ".nii.gz")
 _VECTOR = 1007  # components along the axes of ITK: LPS
 _DISPLACEMENT = 1006  # components along the axes of NIfTI: RAS; ITK flips them when it reads
 
@@ -108,7 +109,7 @@ def write_transform(
         InputError: a name that is not NIfTI's, or an existing file without ``overwrite``.
     """
     path = Path(path)
-    if not path.name.lower().endswith((".nii", ".nii.gz")):
+    if not path.name.lower().endswith(SUFFIXES):
         raise InputError(f"{path}: a displacement field is written as .nii or .nii.gz")
     ndim = transform.grid.ndim
     lps = transform.displacement_mm().detach().to("cpu", torch.float32).clone()

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from regnet.errors import InputError
+from regnet.io import nifti, picture
 from regnet.io.atomic import atomic_path
 from regnet.spatial.grid import Grid
 
-from . import nifti, picture
-
-VOLUME_SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh")
+SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", *picture.SUFFIXES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,10 +148,10 @@ def write_image(path: str | Path, data: Tensor, like: Image | Grid, dtype: Any =
 
 def _suffix(path: Path) -> str:
     name = path.name.lower()
-    for suffix in (*VOLUME_SUFFIXES, *picture.SUFFIXES):
+    for suffix in SUFFIXES:
         if name.endswith(suffix):
             return suffix
-    raise InputError(f"{path}: not an image name we know; use {', '.join((*VOLUME_SUFFIXES, *picture.SUFFIXES))}")
+    raise InputError(f"{path}: not an image name we know; use {', '.join(SUFFIXES)}")
 
 
 def _read(path: Path, spacing: float | tuple[float, float] | None, labels: bool) -> Image:
