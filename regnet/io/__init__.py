@@ -1,9 +1,9 @@
 """Files: images, displacement fields, checkpoints. The only package that imports nibabel."""
 
-from .atomic import atomic_path, check_output
-from .checkpoint import read_checkpoint
-from .displacement import read_displacement, read_transform, write_displacement, write_transform
-from .image import Image, as_image, check_image, read_image, read_labels, write_image
+from regnet.io.atomic import atomic_path, check_output
+from regnet.io.checkpoint import read_checkpoint
+from regnet.io.displacement import read_displacement, read_transform, write_displacement, write_transform
+from regnet.io.image import Image, as_image, check_image, read_image, read_labels, write_image
 
 __all__ = [
     "Image",

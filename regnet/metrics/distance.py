@@ -6,7 +6,7 @@ import numpy as np
 from scipy import ndimage
 from torch import Tensor
 
-from regnet.metrics.overlap import check_labels
+from regnet.metrics.overlap import label_arrays
 
 _Box = tuple[slice, ...]
 
@@ -31,7 +31,7 @@ def hd95(
     Raises:
         ValueError: the shapes differ, the labels are not integers, or ``spacing`` does not fit.
     """
-    one, two = check_labels(a, b)
+    one, two = label_arrays(a, b)
     sizes = [float(spacing)] * one.ndim if isinstance(spacing, int | float) else [float(size) for size in spacing]
     if len(sizes) != one.ndim or min(sizes) <= 0:
         raise ValueError(f"spacing must be positive, one or {one.ndim} mm: got {spacing}")

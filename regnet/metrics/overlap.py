@@ -19,7 +19,7 @@ def dice(a: Tensor, b: Tensor, labels: Sequence[int] | None = None) -> dict[int,
     Raises:
         ValueError: the shapes differ, or the labels are not integers.
     """
-    one, two = check_labels(a, b)
+    one, two = label_arrays(a, b)
     sizes_a, sizes_b, sizes_both = _sizes(one), _sizes(two), _sizes(one[one == two])
     wanted = sorted(sizes_a.keys() | sizes_b.keys()) if labels is None else [int(label) for label in labels]
     result = {}
@@ -29,7 +29,7 @@ def dice(a: Tensor, b: Tensor, labels: Sequence[int] | None = None) -> dict[int,
     return result
 
 
-def check_labels(a: Tensor, b: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def label_arrays(a: Tensor, b: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """Two label maps as arrays, once it is sure that they can be compared."""
     for labels in (a, b):
         if labels.is_floating_point() or labels.is_complex():

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import torch
 from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -174,7 +175,5 @@ def _grid_lines(field: np.ndarray, size: tuple[float, ...]) -> LineCollection:
 
 
 def _write(path: Path, pixels: np.ndarray) -> None:
-    from PIL import Image  # comes with matplotlib
-
     with atomic_path(path, overwrite=True) as temporary:
-        Image.fromarray(pixels).save(temporary, format="PNG")
+        PIL.Image.fromarray(pixels).save(temporary, format="PNG")

@@ -1,7 +1,7 @@
 """World space: grids, resampling and transforms. RAS millimetres; no files, no ``nn.Module``."""
 
-from .grid import Grid, canonical, matrix
-from .resample import in_view, resample, resample_labels
-from .transform import Transform
+from regnet.spatial.grid import Grid, canonical, matrix
+from regnet.spatial.resample import in_view, resample, resample_labels
+from regnet.spatial.transform import Transform
 
 __all__ = ["Grid", "Transform", "canonical", "in_view", "matrix", "resample", "resample_labels"]

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from regnet import ops
-
-from .grid import Grid, matrix
+from regnet.spatial.grid import Grid, matrix
 
 
 def resample(image: Tensor, source: Grid, target: Grid, order: int = 1, background: float = 0.0) -> Tensor:

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from regnet import ops
-
-from .grid import Grid, matrix
-from .resample import warp_image, warp_labels
+from regnet.spatial.grid import Grid, matrix
+from regnet.spatial.resample import warp_image, warp_labels
 
 
 @dataclass(frozen=True, eq=False)
