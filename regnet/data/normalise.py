@@ -30,12 +30,13 @@ def normalise(data: Tensor, spec: InputSpec) -> Tensor:
     if spec.normalisation.startswith("window"):
         low, high = spec.window()
         return ((data.to(torch.float32) - low) / (high - low)).clamp_(0, 1)
-    rule = _percentile if spec.normalisation == "percentile" else _zscore
-    return torch.stack([rule(channel.to(torch.float32), spec.background) for channel in data])
+    channels = data.to(torch.float32)
+    if spec.normalisation == "percentile":
+        return torch.stack([_percentile(channel) for channel in channels])
+    return torch.stack([_zscore(channel, spec.background) for channel in channels])
 
 
-def _percentile(channel: Tensor, background: float) -> Tensor:
-    # the same for every spec: background is 0 here by definition, `background` fills what lies outside the view
+def _percentile(channel: Tensor) -> Tensor:
     level, top, _ = _levels(channel)
     return ((channel - level) / (top - level)).clamp_(0, 1)
 

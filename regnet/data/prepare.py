@@ -173,7 +173,7 @@ def _box(mask: Tensor, margin: list[int]) -> tuple[list[int], list[int]]:
     start, stop = [], []
     for axis, size in enumerate(mask.shape):
         others = [other for other in range(mask.ndim) if other != axis]
-        hit = torch.nonzero(mask.any(dim=others[0]) if len(others) == 1 else mask.amax(dim=others)).flatten()
+        hit = mask.amax(dim=others).nonzero().flatten()
         start.append(max(0, int(hit[0]) - margin[axis]))
         stop.append(min(size, int(hit[-1]) + 1 + margin[axis]))
     return start, stop

@@ -54,7 +54,7 @@ class InputSpec:
             raise ValueError(f"input spec: margin_mm must be at least 0 or None, got {self.margin_mm!r}")
         if self.skull not in SKULLS:
             raise ValueError(f"input spec: skull must be one of {', '.join(SKULLS)}, got {self.skull!r}")
-        if self.normalisation.split(" ")[0] not in ("percentile", "window", "zscore", "none"):
+        if self.normalisation.split(" ")[0] not in [rule.split(" ")[0] for rule in NORMALISATIONS]:
             raise ValueError(
                 f"input spec: normalisation must be one of {', '.join(NORMALISATIONS)}, got {self.normalisation!r}"
             )

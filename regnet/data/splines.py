@@ -41,7 +41,7 @@ def random_field(shape: Sequence[int], spacing: float, channels: int, generator:
 def _weights(size: int, spacing: float) -> Tensor:
     """``(size, points)``: b3 at every voxel, for every control point."""
     position = torch.arange(size, dtype=torch.float64)[:, None] / spacing + 1
-    distance = (position - torch.arange(ceil((size - 1) / spacing) + 3, dtype=torch.float64)).abs()
+    distance = (position - torch.arange(*control_shape((size,), spacing), dtype=torch.float64)).abs()
     inner = 2 / 3 - distance**2 * (1 - distance / 2)
     outer = (2 - distance).clamp(min=0) ** 3 / 6
     return torch.where(distance < 1, inner, outer).float()
