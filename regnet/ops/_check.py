@@ -30,7 +30,7 @@ def field(name: str, tensor: Tensor) -> int:
 
 
 def shape(name: str, value: Sequence[int], ndim: int) -> list[int]:
-    """``ndim`` positive integers."""
+    """``ndim`` sizes, 0 among them where a grid may be empty."""
     sizes = list(value) if isinstance(value, Sequence) else []
     if len(sizes) != ndim or not all(isinstance(n, int) and n >= 0 for n in sizes):
         raise ValueError(f"{name} must be {ndim} sizes, one per spatial axis, got {value!r}")

@@ -51,4 +51,5 @@ def ref(tensor: Tensor | None) -> tuple[int, int, tuple[int, ...], tuple[int, ..
 
 
 def threads() -> int:
+    """How many threads the core may use: as many as torch."""
     return torch.get_num_threads()

@@ -191,9 +191,19 @@ def _save(ctx: Any, tensors: Sequence[Tensor | None], needed: Sequence[bool]) ->
         ctx.save_for_forward(*tensors)
 
 
-def _outer(a: Tensor, b: Tensor, k: int) -> Tensor:
+def _outer(tensor: Tensor, vector: Tensor, k: int) -> Tensor:
     """(N, C, D^k, *sp) x (N, D, *sp) -> (N, C, D^(k+1), *sp)."""
-    return a.unsqueeze(2 + k) * b.reshape(b.shape[0], *[1] * (1 + k), *b.shape[1:])
+    return tensor.unsqueeze(2 + k) * _aligned(vector, k)
+
+
+def _inner(tensor: Tensor, vector: Tensor, k: int) -> Tensor:
+    """(N, C, D^(k+1), *sp) x (N, D, *sp) -> (N, C, D^k, *sp), summed over the last tensor axis."""
+    return (tensor * _aligned(vector, k)).sum(2 + k)
+
+
+def _aligned(vector: Tensor, k: int) -> Tensor:
+    """(N, D, *sp) -> (N, 1, 1^k, D, *sp)."""
+    return vector.reshape(vector.shape[0], *[1] * (1 + k), *vector.shape[1:])
 
 
 # --- sample -------------------------------------------------------------------------------------------------------
@@ -242,7 +252,7 @@ class _Sample(torch.autograd.Function):
         dx = _tangent(coords, matrix, dcoords, dmatrix, how)
         out = sample(dcoeff, coords, matrix, k, how) if dcoeff is not None else 0
         if dx is not None:
-            out = out + (sample(coeff, coords, matrix, k + 1, how) * _outer_like(dx, k)).sum(2 + k)
+            out = out + _inner(sample(coeff, coords, matrix, k + 1, how), dx, k)
         return out
 
     @staticmethod
@@ -330,7 +340,7 @@ def _contract_backward(ctx: Any, grad: Tensor | None) -> tuple:
     )
     grad_value = None
     if ctx.needs_input_grad[3]:
-        grad_value = (sample(coeff, coords, matrix, k + 1, how) * _outer_like(grad, k)).sum(2 + k)
+        grad_value = _inner(sample(coeff, coords, matrix, k + 1, how), grad, k)
     return grad_coeff, *grads, grad_value, *[None] * 5
 
 
@@ -368,11 +378,6 @@ class _Contract(torch.autograd.Function):
     def vmap(info, in_dims, coeff, coords, matrix, value, k, *how):  # type: ignore[no-untyped-def]
         coeff, coords, matrix, value = _fold(info.batch_size, in_dims, coeff, coords, matrix, value)
         return _unfold(info.batch_size, contract(coeff, coords, matrix, value, k, How(*how))), 0
-
-
-def _outer_like(field: Tensor, k: int) -> Tensor:
-    """(N, D, *sp) -> (N, 1, 1^k, D, *sp), to multiply a (N, C, D^(k+1), *sp)."""
-    return field.reshape(field.shape[0], *[1] * (1 + k), *field.shape[1:])
 
 
 # --- vmap: the mapped axis joins the batch ------------------------------------------------------------------------
