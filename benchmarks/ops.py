@@ -1,6 +1,6 @@
 """Operators against ``torch.nn.functional.grid_sample``: ratios in one process, medians, threads stated.
 
-``make bench``, or ``python -m benchmarks.ops [--threads N ...] [--json FILE]``.
+Usage: ``make bench``, or ``python benchmarks/ops.py [--threads N ...] [--json FILE]``
 """
 
 import argparse
@@ -36,10 +36,12 @@ def normalised(coords: Tensor) -> Tensor:
 
 
 def grid_sample(image: Tensor, grid: Tensor) -> Tensor:
+    """Torch's own pull, of order 1, on the grid of :func:`normalised`."""
     return F.grid_sample(image, grid, padding_mode="border", align_corners=True)
 
 
 def grid_sample_integrate(velocity: Tensor, steps: int = 7) -> Tensor:
+    """``ops.integrate`` as it is written with ``grid_sample``."""
     identity = ops.identity(velocity.shape[2:])
     flow = velocity / 2**steps
     for _ in range(steps):
@@ -60,11 +62,13 @@ def seconds(calls: Sequence[Callable[[], Any]], repeats: int = 7) -> list[float]
 
 
 def backward(output: Tensor, inputs: Sequence[Tensor]) -> Callable[[], Any]:
+    """The backward pass alone, to be called again and again."""
     cotangent = torch.ones_like(output)
     return lambda: torch.autograd.grad(output, inputs, cotangent, retain_graph=True)
 
 
 def rows(threads: int) -> list[dict[str, Any]]:
+    """Measure every operation with so many threads."""
     torch.set_num_threads(threads)
     generator = torch.Generator().manual_seed(0)
     image = torch.randn(1, 1, *SIZE, generator=generator)
@@ -113,11 +117,12 @@ def rows(threads: int) -> list[dict[str, Any]]:
     ]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="thread counts, the same for both")
     parser.add_argument("--json", type=Path, help="also write the figures here")
-    args = parser.parse_args(argv)
+    args = parser.parse_args()
     table = Table(title=f"regnet.ops against torch {torch.__version__}, float32, CPU")
     for heading in ("operation", "threads", "ns / voxel", "peer", "peer ns / voxel", "times faster", "wanted"):
         table.add_column(heading, justify="left" if heading in ("operation", "peer") else "right")

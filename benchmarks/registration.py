@@ -29,8 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 from regnet.data import sample_path
-from regnet.io import Image, read_image, read_labels, read_transform, write_image
-from regnet.metrics import dice, folding_fraction, sdlogj
+from regnet.io import read_image, read_labels, read_transform, write_image
+from regnet.metrics import dice, jacobian_statistics
 from regnet.spatial import Grid, Transform, canonical, resample
 
 GREY_FROM, WHITE_FROM, HALF = 71, 98, 127
@@ -145,12 +145,8 @@ def run_regnet(size: str, pair: Pair, folder: Path, args: argparse.Namespace, st
     words += ["--fixed", str(pair.fixed), "--model", str(args.model or "none"), "--refine", str(args.refine)]
     words += ["--moved", str(folder / "moved.nii.gz"), "--warp", str(warp), "--overwrite"]
     seconds, peak = timed([*words, "--threads", str(args.threads)], args.threads)
-    transform = read_transform(warp)
-    fixed = read_image(pair.fixed)
-    brain = brain_of(fixed)
     method = f"regnet {'network + ' if args.model else ''}refine {args.refine}{', stored otherwise' if stored else ''}"
-    folding = 100 * folding_fraction(transform.flow[None], brain)
-    return Result(size, method, *overlap(pair, transform), folding, sdlogj(transform.flow[None], brain), seconds, peak)
+    return Result(size, method, *overlap(pair, read_transform(warp)), *regularity(pair, warp), seconds, peak)
 
 
 def run_greedy(size: str, pair: Pair, folder: Path, method: str, threads: int) -> Result:
@@ -159,16 +155,13 @@ def run_greedy(size: str, pair: Pair, folder: Path, method: str, threads: int) -
     common = ("-d", "3", "-threads", str(threads), "-i", str(pair.fixed), str(pair.moving), "-m", "NCC", "2x2x2")
     affine, warp, labels = folder / "affine.mat", folder / "greedy_warp.nii.gz", folder / "greedy_labels.nii.gz"
     first, peak_first = timed(greedy(*common, "-a", "-ia-identity", "-n", affine_steps, "-o", affine), threads)
-    second, peak = timed(greedy(*common, "-it", affine, "-n", steps, *more, "-o", warp), threads)
+    second, peak_second = timed(greedy(*common, "-it", affine, "-n", steps, *more, "-o", warp), threads)
     reslice = ("-rf", pair.fixed, "-ri", "LABEL", "0.2vox", "-rm", pair.moving_labels, labels, "-r", warp, affine)
     timed(greedy("-d", "3", "-threads", threads, *reslice), threads)
     found, truth = read_labels(labels), read_labels(pair.fixed_labels)
     scores = dice(found.data[0].long(), truth.data[0].long(), [1, 2])
-    transform = read_transform(warp)
-    brain = brain_of(read_image(pair.fixed))
-    folding = 100 * folding_fraction(transform.flow[None], brain)
-    smooth = sdlogj(transform.flow[None], brain)
-    return Result(size, method, scores[1], scores[2], folding, smooth, first + second, max(peak_first, peak))
+    seconds, peak = first + second, max(peak_first, peak_second)
+    return Result(size, method, scores[1], scores[2], *regularity(pair, warp), seconds, peak)
 
 
 def greedy(*words: object) -> list[str]:
@@ -201,9 +194,11 @@ def overlap(pair: Pair, transform: Transform) -> tuple[float, float]:
     return scores[1], scores[2]
 
 
-def brain_of(fixed: Image) -> torch.Tensor:
-    """Mask of a brain-extracted image, ``(1, 1, *spatial)``."""
-    return (fixed.data > 0)[None]
+def regularity(pair: Pair, warp: Path) -> tuple[float, float]:
+    """Folded voxels in % and SDlogJ, in the brain of the (brain-extracted) fixed image."""
+    brain = (read_image(pair.fixed).data > 0)[None]
+    (inside,) = jacobian_statistics(read_transform(warp).flow[None], brain)
+    return 100 * inside["folding"], inside["sdlogj"]
 
 
 def as_table(results: list[Result], threads: int) -> Table:

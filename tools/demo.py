@@ -56,7 +56,8 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="seconds instead of minutes: does it run, not how good")
     args = parser.parse_args()
     began = time.perf_counter()
-    out, refine, unseen = (args.out, 4, 2) if args.smoke else (args.out, 100, 8)
+    out = args.out
+    refine, unseen = (4, 2) if args.smoke else (100, 8)
     out.mkdir(parents=True, exist_ok=True)
 
     console.rule("1. Train a network on synthetic pairs of the two sample brains")
@@ -115,9 +116,8 @@ def evaluate(table: Path, transforms: Path | str, out: Path) -> dict[str, float]
     """Evaluate a table of pairs and return the means of its columns."""
     # Quiet, since the demo shows the same figures side by side.
     command("evaluate", "--pairs", table, "--transforms", transforms, "--out", out, "--overwrite", quiet=True)
-    cases = json.loads((out / "summary.json").read_text(encoding="utf-8"))["cases"]
-    names = [name for name, value in cases[0].items() if isinstance(value, float)]
-    return {name: sum(case[name] for case in cases) / len(cases) for name in names}
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))["summary"]
+    return {name: figures["mean"] for name, figures in summary.items() if figures["n"]}
 
 
 def write_unseen(model: LoadedModel, folder: Path, count: int) -> Path:
