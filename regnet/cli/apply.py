@@ -6,13 +6,12 @@ from typing import Any
 
 import torch
 
-from regnet import ops
 from regnet.cli.options import add_background, add_overwrite, add_threads, background_of, set_threads
 from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
 from regnet.io import Image, read_image, read_labels, read_transform, write_image
 from regnet.io.image import SUFFIXES
-from regnet.spatial import Grid, Transform
+from regnet.spatial import Transform, compose
 
 _INVERSE = ":inverse"
 _ORDERS = {"nearest": 0, "linear": 1, "cubic": 3}
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     with outputs([args.out], args.overwrite):
         reference = read_image(args.reference)
         moving = _read_moving(args.moving, args.interp)
-        transform = chain([_read(word) for word in args.transform], reference.grid)
+        transform = compose([_read(word) for word in args.transform], reference.grid)
         if moving.data.is_floating_point():
             background = background_of(moving, args.background)
             data = transform.apply(moving.data[None], moving.grid, order=_ORDERS[args.interp], background=background)
@@ -71,23 +70,6 @@ def run(args: argparse.Namespace) -> int:
             write_image(args.out, data[0], reference, dtype=moving.stored_dtype)
     print(args.out)
     return 0
-
-
-def chain(transforms: list[Transform], grid: Grid) -> Transform:
-    """One map for several, on ``grid``.
-
-    Args:
-        transforms: in the order of ANTs: a point of the fixed space goes through the first, then the second, ...
-        grid: of the result; no transform at all gives the identity.
-    """
-    if len(transforms) == 1:
-        return transforms[0].on(grid)
-    voxels = ops.identity(grid.shape, dtype=torch.float64)[0].movedim(0, -1)
-    points = grid.to_world(voxels)
-    for transform in transforms:
-        points = transform.map_points(points)
-    flow = (grid.to_voxel(points) - voxels).movedim(-1, 0)
-    return Transform(flow.to(torch.float32).contiguous(), grid)
 
 
 def _read(word: str) -> Transform:

@@ -2,6 +2,6 @@
 
 from regnet.spatial.grid import Grid, canonical, matrix
 from regnet.spatial.resample import in_view, resample, resample_labels
-from regnet.spatial.transform import Transform
+from regnet.spatial.transform import Transform, compose
 
-__all__ = ["Grid", "Transform", "canonical", "in_view", "matrix", "resample", "resample_labels"]
+__all__ = ["Grid", "Transform", "canonical", "compose", "in_view", "matrix", "resample", "resample_labels"]

@@ -1,5 +1,6 @@
 """A map of the world given by a displacement field."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -109,3 +110,21 @@ class Transform:
 
     def _linear(self) -> Tensor:
         return self.grid.affine[:-1, :-1].to(self.flow.device)
+
+
+def compose(transforms: Sequence[Transform], grid: Grid) -> Transform:
+    """One map for several, sampled at the voxels of a grid.
+
+    Args:
+        transforms: in the order of ANTs: a point of the fixed space goes through the first, then the second, and so
+            on, so the last touches the moving image first. None at all gives the identity.
+        grid: of the result, usually that of the fixed image.
+    """
+    if len(transforms) == 1:
+        return transforms[0].on(grid)
+    voxels = ops.identity(grid.shape, dtype=torch.float64)[0].movedim(0, -1)
+    points = grid.to_world(voxels)
+    for transform in transforms:
+        points = transform.map_points(points)
+    flow = (grid.to_voxel(points) - voxels).movedim(-1, 0)
+    return Transform(flow.to(torch.float32).contiguous(), grid)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regnet.spatial import Grid, Transform, in_view
+from regnet.spatial import Grid, Transform, compose, in_view
 
 from .test_resample import inside
 from .worlds import centres, fixed_grid, moving_grid, ramp, smooth_flow
@@ -122,3 +122,15 @@ def test_view_and_background_agree():
     fixed, moving = fixed_grid(3), moving_grid(3)
     moved = Transform.identity(fixed).apply(torch.ones(1, 1, *moving.shape), moving)
     assert torch.equal(moved, in_view(moving, fixed))
+
+
+@pytest.mark.parametrize("ndim", (2, 3))
+def test_a_point_goes_through_the_first_of_composed_maps_first(ndim):
+    fixed, middle = fixed_grid(ndim), moving_grid(ndim)
+    first, then = Transform(smooth_flow(fixed), fixed), Transform(smooth_flow(middle), middle)
+    composed = compose([first, then], fixed)
+    assert composed.grid == fixed
+    expected = then.map_points(first.map_points(centres(fixed)))
+    assert torch.allclose(composed.map_points(centres(fixed)), expected, atol=1e-4)
+    assert compose([], fixed).flow.abs().max() < 1e-5
+    assert compose([first], fixed) is first
