@@ -16,7 +16,7 @@ from torch import Tensor
 from regnet import __version__, metrics
 from regnet.cli.options import add_overwrite, add_threads, background_of, foreground_of, set_threads
 from regnet.cli.output import outputs
-from regnet.data.prepare import check_labels
+from regnet.data.prepare import check_same_grid
 from regnet.data.table import Pair, read_pairs
 from regnet.errors import InputError
 from regnet.io import Image, atomic_path, read_image, read_labels, read_transform
@@ -171,7 +171,7 @@ def _on(path: Path, fixed: Image) -> Transform:
 
 def _labels(path: Path, image: Image) -> Image:
     labels = read_labels(path)
-    check_labels(labels, image.grid, image.name)
+    check_same_grid(labels, image.grid, image.name)
     return labels
 
 
@@ -180,7 +180,7 @@ def _mask(pair: Pair, fixed: Image) -> Tensor:
     if pair.fixed_mask is None:
         return foreground_of(fixed)
     mask = read_image(pair.fixed_mask)
-    check_labels(mask, fixed.grid, fixed.name)
+    check_same_grid(mask, fixed.grid, fixed.name)
     return mask.data[None] > 0
 
 

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from regnet import metrics, ops
 from regnet.cli.options import add_background, add_overwrite, add_threads, background_of, foreground_of, set_threads
 from regnet.cli.output import check_suffix, outputs
-from regnet.data.prepare import check_labels
+from regnet.data.prepare import check_same_grid
 from regnet.errors import InputError
 from regnet.inference import load_model, register
 from regnet.io import Image, check_image, read_image, read_labels, write_image, write_transform
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         moving, fixed = check_image(read_image(args.moving)), check_image(read_image(args.fixed))
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
-            check_labels(labels, moving.grid, moving.name)
+            check_same_grid(labels, moving.grid, moving.name)
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
         with _progress_bar() as bar:
             task = bar.add_task("refining", total=args.refine, loss="", visible=args.refine > 0)

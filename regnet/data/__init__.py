@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from regnet.data.datasets import SyntheticPairs, TablePairs
 from regnet.data.loading import EpochSampler, collate
-from regnet.data.prepare import Prepared, check_labels, prepare, prepare_labels
+from regnet.data.prepare import Prepared, check_same_grid, prepare, prepare_labels
 from regnet.data.sample import sample_path
 from regnet.data.slices import axial_slice
 from regnet.data.spec import InputSpec
@@ -31,7 +31,7 @@ __all__ = [
     "SyntheticPairs",
     "TablePairs",
     "axial_slice",
-    "check_labels",
+    "check_same_grid",
     "collate",
     "make_sources",
     "prepare",

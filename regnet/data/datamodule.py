@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from regnet.data.datasets import SyntheticPairs, TablePairs
 from regnet.data.loading import EpochSampler, collate
-from regnet.data.prepare import check_labels
+from regnet.data.prepare import check_same_grid
 from regnet.data.sample import sample_path
 from regnet.data.slices import axial_slice
 from regnet.data.spec import InputSpec
@@ -113,7 +113,7 @@ class SyntheticData(_Pairs):
         labels: list[Image | None] = [None] * len(images)
         for i, path in enumerate(self.labels or ()):
             own = read_labels(path)
-            check_labels(own, images[i].grid, images[i].name)
+            check_same_grid(own, images[i].grid, images[i].name)
             labels[i] = own
         if self.spec.ndim == 2:
             images, labels = _axial(images, labels)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from regnet.data.prepare import Prepared, check_labels, prepare, prepare_labels
+from regnet.data.prepare import Prepared, check_same_grid, prepare, prepare_labels
 from regnet.data.spec import InputSpec
 from regnet.data.synthesis import Recipe, Source, generator_of, synthetic_pair
 from regnet.data.table import Pair, Subject
@@ -158,7 +158,7 @@ class TablePairs(Dataset[Sample]):
         found = self._cache.get(key)
         if not isinstance(found, Tensor):
             labels = read_labels(path)
-            check_labels(labels, self._grids[image], str(image[0]))
+            check_same_grid(labels, self._grids[image], str(image[0]))
             found = prepare_labels(labels, grid)
             self._keep(key, found)
         return found
@@ -179,7 +179,7 @@ def read_channels(paths: Sequence[Path]) -> Image:
     images = [read_image(path) for path in paths]
     first = images[0]
     for other in images[1:]:
-        check_labels(other, first.grid, first.name)
+        check_same_grid(other, first.grid, first.name)
     if len(images) == 1:
         return first
     return Image(torch.cat([image.data for image in images]), first.grid, first.path, first.header)

@@ -112,23 +112,21 @@ def majority(labels: Image, cell: Grid, target: Grid) -> Tensor:
     return result
 
 
-def check_labels(labels: Image, grid: Grid, name: str) -> None:
-    """Refuse a label map (or channel) that is not on the voxels of its image.
+def check_same_grid(part: Image, grid: Grid, name: str) -> None:
+    """Refuse a label map, mask or channel that is not on the voxels of its image.
 
     Args:
-        labels: as read.
+        part: the label map, mask or channel, as read.
         grid: of the image.
         name: of the image, for the message.
 
     Raises:
         InputError: shape or position differ; the message names both.
     """
-    if labels.grid.shape != grid.shape:
-        raise InputError(
-            f"{labels.name}: shape {_times(labels.grid.shape)} differs from {_times(grid.shape)} of {name}"
-        )
-    if not labels.grid.matches(grid, tolerance=0.1):
-        raise InputError(f"{labels.name}: its affine differs from that of {name}")
+    if part.grid.shape != grid.shape:
+        raise InputError(f"{part.name}: shape {_times(part.grid.shape)} differs from {_times(grid.shape)} of {name}")
+    if not part.grid.matches(grid, tolerance=0.1):
+        raise InputError(f"{part.name}: its affine differs from that of {name}")
 
 
 def smoothing(source: Grid, target: Grid) -> tuple[float, ...]:

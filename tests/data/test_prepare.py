@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from regnet.data.prepare import check_labels, majority, prepare, prepare_labels, smooth, smoothing
+from regnet.data.prepare import check_same_grid, majority, prepare, prepare_labels, smooth, smoothing
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
 from regnet.io.image import Image, read_image
@@ -160,8 +160,8 @@ def test_labels_that_do_not_fit_their_image_are_refused_by_name():
     image = head(grid_of(4.0))
     other = Image(torch.zeros(1, 3, 4, 5, dtype=torch.uint8), Grid((3, 4, 5), torch.eye(4)))
     with pytest.raises(InputError, match=r"shape 3 x 4 x 5 differs from 20 x 23 x 17 of head.nii"):
-        check_labels(other, image.grid, "head.nii")
+        check_same_grid(other, image.grid, "head.nii")
     shifted = labels_of(Image(image.data, image.grid.window((1, 0, 0), image.grid.shape)))
     with pytest.raises(InputError, match=r"its affine differs from that of head.nii"):
-        check_labels(shifted, image.grid, "head.nii")
-    check_labels(labels_of(image), image.grid, "head.nii")
+        check_same_grid(shifted, image.grid, "head.nii")
+    check_same_grid(labels_of(image), image.grid, "head.nii")
