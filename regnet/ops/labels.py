@@ -34,6 +34,8 @@ def warp_labels(
     if labels.ndim < 2 or labels.shape[1] != 1:
         raise ValueError(f"labels must be (N, 1, *spatial), got {tuple(labels.shape)}")
     ndim = _check.field("flow", flow)
+    if labels.numel() == 0 and flow.numel():
+        raise ValueError(f"labels has no voxels to take, got {tuple(labels.shape)}")
     flow = flow.detach()
     if mode == "nearest":
         # A type that holds every label exactly; the difference from the background is 0 out of view.
