@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+# One thread for each of several processes; the tests of the threads set their own number.
+TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8
 
 .PHONY: demo test test-exhaustive bench bench-registration lint format build clean
 
@@ -10,10 +12,10 @@ demo: build
 	$(BIN)/python tools/demo.py $(ARGS)
 
 test: build
-	$(BIN)/python -m pytest $(ARGS)
+	$(TESTS) $(ARGS)
 
 test-exhaustive: build
-	$(BIN)/python -m pytest -m exhaustive $(ARGS)
+	$(TESTS) -m exhaustive $(ARGS)
 
 bench: build
 	$(BIN)/python benchmarks/ops.py $(ARGS)

@@ -1,9 +1,9 @@
 """Who may import whom (docs/architecture.md), read from the sources; and what `import regnet` does not load."""
 
 import ast
+import functools
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,15 +56,23 @@ def part(file: str) -> str:
     return file.split("/")[0].removesuffix(".py")
 
 
-def imports(file: str) -> Iterator[str]:
+@functools.cache
+def tree(file: str) -> ast.Module:
+    return ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+
+
+@functools.cache
+def imports(file: str) -> tuple[str, ...]:
     """Every module a file imports, at its top or within a function; `regnet.io.image` for `from regnet.io.image`."""
-    for node in ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8"))):
+    names: list[str] = []
+    for node in ast.walk(tree(file)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             here = ["regnet", *Path(file).parts][: -node.level] if node.level else []
             module = ".".join([*here, *([node.module] if node.module else [])])
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            names.extend(f"{module}.{alias.name}" for alias in node.names)
+    return tuple(names)
 
 
 def parts_imported(file: str) -> set[str]:
@@ -99,8 +107,9 @@ def test_a_restricted_package_is_imported_only_where_it_belongs(package: str) ->
 
 @pytest.mark.parametrize("file", [file for file in files() if part(file) in ("ops", "spatial")])
 def test_operators_and_spaces_know_no_module_class(file: str) -> None:
-    tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
-    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "Module"]
+    assert not [
+        node.lineno for node in ast.walk(tree(file)) if isinstance(node, ast.Attribute) and node.attr == "Module"
+    ]
 
 
 @pytest.mark.parametrize("package", ["lightning", "hydra", "wandb", "matplotlib", "nibabel", "tensorboard"])
