@@ -167,7 +167,7 @@ def _read(path: Path, spacing: float | tuple[float, float] | None, labels: bool)
 def _from_nibabel(image: Any, path: Path | None, labels: bool) -> Image:
     name = str(path) if path is not None else "image in memory"
     shape = tuple(int(n) for n in image.shape)
-    if 0 in shape or not shape:
+    if not shape or min(shape) < 1:
         raise InputError(f"{name}: has no voxels (shape {shape})")
     while len(shape) > 2 and shape[-1] == 1:
         shape = shape[:-1]
@@ -238,7 +238,7 @@ def _to_nibabel(array: np.ndarray, grid: Grid, header: Any, suffix: str) -> Any:
     # A slice goes back to where its volume was, and with as many axes.
     affine = nifti.embed(grid)
     if grid.ndim == 2 and header is not None:
-        own = nifti.best_affine(header)
+        own = nifti.with_normal(nifti.best_affine(header))
         if np.allclose(nifti.in_plane(own), grid.affine.numpy(), atol=1e-5):
             affine = own
         if len(header.get_data_shape()) > 2:

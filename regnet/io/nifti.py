@@ -3,19 +3,23 @@
 import gzip
 import warnings
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import nibabel as nib
 import numpy as np
+from nibabel import imageglobals
 from nibabel.filebasedimages import ImageFileError
 from nibabel.spatialimages import HeaderDataError
 
 from regnet.errors import InputError
 from regnet.spatial.grid import Grid
 
-# Millimetres per unit of the affine, by the spatial code of xyzt_units; without a unit, millimetres are meant.
-_MILLIMETRES = {"meter": 1000.0, "micron": 1e-3}
+# Millimetres per unit of the affine, by the spatial bits of xyzt_units (metre, micron); else millimetres are meant.
+_MILLIMETRES = {1: 1000.0, 3: 1e-3}
+_SPATIAL_BITS = 7
 _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error, ImageFileError, HeaderDataError)
 
 
@@ -32,10 +36,11 @@ def open_volume(path: Path) -> Any:
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
     try:
-        image: Any = nib.load(path)
-        if path.name.lower().endswith((".gz", ".mgz")):
-            # gzip compares its checksum only at the end of the file, so read to there.
-            image = type(image).from_bytes(gzip.decompress(path.read_bytes()))
+        with _quiet():
+            image: Any = nib.load(path)
+            if path.name.lower().endswith((".gz", ".mgz")):
+                # gzip compares its checksum only at the end of the file, so read to there.
+                image = type(image).from_bytes(gzip.decompress(path.read_bytes()))
     except _READ_ERRORS as error:
         raise InputError(f"{path}: truncated, damaged or not an image ({_line(error)})") from error
     return image
@@ -48,7 +53,11 @@ def load_numbers(image: Any, name: object, dtype: Any = None) -> np.ndarray:
         InputError: the file ends early or is damaged.
     """
     try:
-        array = np.asanyarray(image.dataobj) if dtype is None else image.dataobj.__array__(dtype)
+        # A number that the type does not hold becomes infinite, and whoever needs it finite says so.
+        with np.errstate(all="ignore"):
+            array = np.asanyarray(image.dataobj) if dtype is None else image.dataobj.__array__(dtype)
+    except MemoryError as error:
+        raise InputError(f"{name}: the {tuple(map(int, image.shape))} voxels do not fit into memory") from error
     except _READ_ERRORS as error:
         raise InputError(f"{name}: truncated or damaged ({_line(error)})") from error
     return array
@@ -58,19 +67,25 @@ def affine_mm(image: Any, name: object) -> np.ndarray:
     """The 4x4 affine, voxel -> RAS mm, of a nibabel image, by one rule for every file.
 
     sform, else qform, else (both codes 0) what nibabel makes of the shape and zooms, with a warning.
+
+    Raises:
+        InputError: an entry is NaN or infinite.
     """
     header = image.header
+    affine = np.asarray(image.affine, dtype=np.float64) * _millimetres(header)
+    if not np.isfinite(affine).all():
+        raise InputError(f"{name}: unusable geometry (the affine has entries that are NaN or infinite)")
     if not says_place(header):
         warnings.warn(
             f"{name}: has neither sform nor qform; taken as LAS about its centre (other software may differ)",
             stacklevel=2,
         )
-    return _millimetres(header) @ np.asarray(image.affine, dtype=np.float64)
+    return affine
 
 
 def best_affine(header: Any) -> np.ndarray:
     """The 4x4 affine of a header, voxel -> RAS mm: sform, else qform, else what nibabel makes of shape and zooms."""
-    return _millimetres(header) @ np.asarray(header.get_best_affine(), dtype=np.float64)
+    return np.asarray(header.get_best_affine(), dtype=np.float64) * _millimetres(header)
 
 
 def in_plane(affine: np.ndarray) -> np.ndarray:
@@ -88,6 +103,17 @@ def in_plane(affine: np.ndarray) -> np.ndarray:
     left, _, right = np.linalg.svd(plane[rows] @ np.linalg.inv(stretch))
     flat[:2, :2] = left @ right @ stretch
     return flat
+
+
+def with_normal(affine: np.ndarray) -> np.ndarray:
+    """The 4x4 affine of a slice whose step between slices may have been left out: 1 mm along its normal then."""
+    steps = affine[:3, :3] / np.maximum(np.linalg.norm(affine[:3, :3], axis=0), np.finfo(float).tiny)
+    if abs(np.linalg.det(steps)) > 1e-6:
+        return affine
+    full = affine.copy()
+    normal = np.cross(steps[:, 0], steps[:, 1])
+    full[:3, 2] = normal / np.linalg.norm(normal)
+    return full
 
 
 def embed(grid: Grid) -> np.ndarray:
@@ -109,7 +135,7 @@ def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
     header.set_xyzt_units("mm")
     if not sform and not qform:
         # Both codes 0 in the file of `like`. Where its shape and zooms say the same place, stay as silent as it.
-        silent = np.allclose(_millimetres(like) @ like.get_base_affine(), affine, atol=1e-4)
+        silent = np.allclose(like.get_base_affine() * _millimetres(like), affine, atol=1e-4)
         sform = qform = 0 if silent else 1
     header.set_qform(affine, qform)
     header.set_sform(affine, sform)
@@ -120,9 +146,21 @@ def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
 
 
 def _millimetres(header: Any) -> np.ndarray:
-    unit = header.get_xyzt_units()[0] if isinstance(header, nib.Nifti1Header) else "mm"
+    """Factors that take the rows of a header's affine to millimetres, ``(4, 1)``."""
+    unit = int(header["xyzt_units"]) & _SPATIAL_BITS if isinstance(header, nib.Nifti1Header) else 0
     scale = _MILLIMETRES.get(unit, 1.0)
-    return np.diag([scale, scale, scale, 1.0])
+    return np.array([[scale], [scale], [scale], [1.0]])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what nibabel logs of a header that it mends: a file that cannot be used gets one line, ours."""
+    before = imageglobals.logger.disabled
+    imageglobals.logger.disabled = True
+    try:
+        yield
+    finally:
+        imageglobals.logger.disabled = before
 
 
 def _line(error: Exception) -> str:

@@ -37,6 +37,8 @@ def read(path: Path, spacing: float | tuple[float, float] | None) -> tuple[np.nd
                     raise InputError(f"{path}: is a colour picture (mode {picture.mode}); convert it to grey")
                 array = np.array(picture)
                 dpi = _dots_per_inch(picture)
+    except PIL.Image.DecompressionBombError as error:
+        raise InputError(f"{path}: too many pixels to be a slice ({error})") from error
     except (OSError, SyntaxError, ValueError) as error:
         if isinstance(error, InputError):
             raise

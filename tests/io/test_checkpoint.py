@@ -1,3 +1,5 @@
+import zipfile
+
 import pytest
 import torch
 
@@ -44,3 +46,12 @@ def test_a_missing_damaged_or_foreign_file_is_refused(tmp_path):
     for name in ("text.ckpt", "cut.ckpt"):
         with pytest.raises(InputError, match="not a regnet checkpoint"):
             read_checkpoint(tmp_path / name)
+
+
+@pytest.mark.parametrize("pickled", [b"", b"\x80\x02.", b"\x80\x02R.", b"\x80\x02]a.", b"\xff"])
+def test_a_pickle_of_any_nonsense_is_refused(tmp_path, pickled):
+    with zipfile.ZipFile(tmp_path / "a.ckpt", "w") as archive:
+        archive.writestr("archive/data.pkl", pickled)
+        archive.writestr("archive/version", "3")
+    with pytest.raises(InputError, match=r"a\.ckpt: not a regnet checkpoint"):
+        read_checkpoint(tmp_path / "a.ckpt")

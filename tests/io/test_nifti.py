@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from regnet.errors import InputError
 from regnet.io import Image, read_image, write_image
 from regnet.spatial import Grid
 
@@ -67,3 +68,62 @@ def test_a_slice_that_is_not_axial_has_the_geometry_of_its_plane(tmp_path):
     assert tilted.grid.orientation == "LA"
     write_image(tmp_path / "c.nii.gz", tilted.data, tilted)
     assert np.allclose(nib.load(tmp_path / "c.nii.gz").affine, OBLIQUE, atol=1e-5)
+
+
+@pytest.mark.parametrize("code", [4, 5, 6, 7, 255])
+def test_an_unknown_unit_of_length_means_millimetres(tmp_path, code):
+    stored = nib.Nifti1Image(noise(4, 5, 6), np.diag([2.0, 3, 4, 1]))
+    stored.header["xyzt_units"] = code
+    nib.save(stored, tmp_path / "a.nii")
+    assert read_image(tmp_path / "a.nii").grid.spacing == pytest.approx((2, 3, 4))
+
+
+def test_a_slice_without_a_step_between_slices_goes_back_to_its_plane(tmp_path):
+    header = nib.Nifti1Image(noise(6, 7, 1), OBLIQUE).header
+    affine = OBLIQUE.copy()
+    affine[:3, 2] = 0
+    header.set_sform(affine, 1)
+    nib.Nifti1Image(noise(6, 7, 1), None, header).to_filename(tmp_path / "a.nii")
+    image = read_image(tmp_path / "a.nii")
+    write_image(tmp_path / "b.nii", image.data, image)
+    assert read_image(tmp_path / "b.nii").grid.matches(image.grid)
+    assert np.allclose(nib.load(tmp_path / "b.nii").affine[:, [0, 1, 3]], affine[:, [0, 1, 3]], atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(6, 7, 8), (6, 7, 1)])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_affine_that_is_not_finite_is_named_and_nothing_else_said(tmp_path, shape, value, recwarn):
+    stored = nib.Nifti1Image(noise(*shape), np.eye(4))
+    stored.header["srow_x"] = value
+    stored.header["pixdim"][1] = value
+    for codes in ((1, 0), (0, 0)):
+        stored.header["sform_code"], stored.header["qform_code"] = codes
+        raw = stored.header.copy()
+        raw["vox_offset"], raw["magic"] = 352, b"n+1"
+        (tmp_path / "a.nii").write_bytes(raw.binaryblock + bytes(4) + noise(*shape).tobytes())
+        with pytest.raises(InputError, match=r"a\.nii: unusable geometry \(the affine has entries that are NaN"):
+            read_image(tmp_path / "a.nii")
+    assert not recwarn.list
+
+
+def test_a_header_that_nibabel_mends_or_refuses_adds_no_lines(tmp_path, caplog):
+    stored = nib.Nifti1Image(noise(4, 5, 6), np.eye(4))
+    nib.save(stored, tmp_path / "a.nii")
+    raw = bytearray((tmp_path / "a.nii").read_bytes())
+    raw[252:254] = (77).to_bytes(2, "little")  # qform_code
+    (tmp_path / "b.nii").write_bytes(raw)
+    read_image(tmp_path / "b.nii")
+    raw[70:72] = (77).to_bytes(2, "little")  # datatype
+    (tmp_path / "c.nii").write_bytes(raw)
+    with pytest.raises(InputError, match=r"c\.nii: .*data code 77"):
+        read_image(tmp_path / "c.nii")
+    assert not caplog.records
+
+
+def test_a_header_that_promises_more_than_memory_is_named(tmp_path):
+    header = nib.Nifti1Image(np.zeros((4, 5, 6)), np.eye(4)).header
+    header["dim"][1:4] = 30000
+    header["vox_offset"], header["magic"] = 352, b"n+1"
+    (tmp_path / "a.nii").write_bytes(header.binaryblock + bytes(500))
+    with pytest.raises(InputError, match=r"a\.nii: the \(30000, 30000, 30000\) voxels do not fit into memory"):
+        read_image(tmp_path / "a.nii")

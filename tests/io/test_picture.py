@@ -89,3 +89,9 @@ def test_a_bad_picture_is_one_line_that_names_it(tmp_path):
     }.items():
         with pytest.raises(InputError, match=f"{name}.*{reason}"):
             read_image(tmp_path / name)
+
+
+def test_a_picture_beyond_all_measure_is_refused_before_it_is_unpacked(tmp_path):
+    PIL.Image.new("1", (20000, 20000)).save(tmp_path / "a.png")
+    with pytest.raises(InputError, match=r"a\.png: too many pixels to be a slice"):
+        read_image(tmp_path / "a.png")
