@@ -25,7 +25,8 @@ def warp_labels(
         ``(N, 1, *out)``, of the type of ``labels``; no value that was not in ``labels``, but ``background``.
 
     Raises:
-        ValueError: not integers, an unknown mode, or shapes that do not fit.
+        ValueError: not integers, an unknown mode, shapes that do not fit, or a background that the type does not
+            hold.
     """
     if labels.dtype.is_floating_point or labels.dtype.is_complex:
         raise ValueError(f"labels must be integers, got {labels.dtype}; round and convert them with .long()")
@@ -33,16 +34,23 @@ def warp_labels(
         raise ValueError(f'mode must be "linear" or "nearest", got {mode!r}')
     if labels.ndim < 2 or labels.shape[1] != 1:
         raise ValueError(f"labels must be (N, 1, *spatial), got {tuple(labels.shape)}")
+    held = torch.iinfo(torch.uint8 if labels.dtype == torch.bool else labels.dtype)
+    if not held.min <= background <= held.max:
+        raise ValueError(f"background {background} does not fit into {labels.dtype}, the type of labels; widen it")
     ndim = _check.field("flow", flow)
     if labels.numel() == 0 and flow.numel():
         raise ValueError(f"labels has no voxels to take, got {tuple(labels.shape)}")
     flow = flow.detach()
     if mode == "nearest":
-        # A type that holds every label exactly; the difference from the background is 0 out of view.
         small = labels.numel() == 0 or (int(labels.min()) >= -(2**23) and int(labels.max()) <= 2**23)
-        exact = labels.float() if small and abs(background) <= 2**23 else labels.double()
-        moved = warp(exact - background, flow, 0, "replicate", "edge", matrix)
-        return (moved.nan_to_num(0.0) + background).to(labels.dtype)
+        if small and abs(background) <= 2**23:
+            # float32 holds every label exactly; the difference from the background is 0 out of view.
+            moved = warp(labels.float() - background, flow, 0, "replicate", "edge", matrix)
+            return (moved.nan_to_num(0.0) + background).to(labels.dtype)
+        # Else the labels' numbers in a list, the background first, are moved: no float holds every int64.
+        listed, numbers = labels.unique(return_inverse=True)
+        moved = warp((numbers + 1).double(), flow, 0, "replicate", "edge", matrix).nan_to_num(0.0)
+        return torch.cat([listed.new_full((1,), background), listed])[moved.long()]
     best = torch.zeros(1)
     out = torch.full((1, 1, *[1] * ndim), background, dtype=labels.dtype)
     for label in labels.unique().tolist():

@@ -71,8 +71,13 @@ def warp_image(image: Tensor, flow: Tensor, source: Grid, target: Grid, order: i
         image = image.float()
     to_source = matrix(target, source).to(flow)
     bound = "replicate" if order <= 1 else "dct1"
-    moved = ops.warp(image - background, flow, order=order, bound=bound, extrapolate="edge", matrix=to_source)
-    return moved + background
+    moved = ops.warp(image, flow, order=order, bound=bound, extrapolate="edge", matrix=to_source)
+    if background == 0:
+        return moved
+    # Not by taking the background off and adding it again: that would cost the image its digits, or be NaN.
+    ones = image.new_ones((1, 1, *source.shape))
+    seen = ops.warp(ones, flow.detach(), order=0, bound=bound, extrapolate="edge", matrix=to_source)
+    return moved.masked_fill(seen == 0, background)
 
 
 def warp_labels(labels: Tensor, flow: Tensor, source: Grid, target: Grid, mode: str, background: int) -> Tensor:

@@ -119,7 +119,13 @@ def compose(transforms: Sequence[Transform], grid: Grid) -> Transform:
         transforms: in the order of ANTs: a point of the fixed space goes through the first, then the second, and so
             on, so the last touches the moving image first. None at all gives the identity.
         grid: of the result, usually that of the fixed image.
+
+    Raises:
+        ValueError: a transform has another number of axes than the grid.
     """
+    for transform in transforms:
+        if transform.grid.ndim != grid.ndim:
+            raise ValueError(f"a {transform.grid.ndim}-D transform does not act on a {grid.ndim}-D grid")
     if len(transforms) == 1:
         return transforms[0].on(grid)
     voxels = ops.identity(grid.shape, dtype=torch.float64)[0].movedim(0, -1)

@@ -67,6 +67,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "warp: matrix of another batch": (lambda: ops.warp(IMAGE, FLOW, matrix=torch.eye(2, 3).expand(3, 2, 3)), "3"),
     "warp_labels: labels that are no integers": (lambda: ops.warp_labels(IMAGE[:, :1], FLOW), "float32"),
     "warp_labels: several channels": (lambda: ops.warp_labels(IMAGE.int(), FLOW), r"\(2, 3, 4, 5\)"),
+    "warp_labels: a background beyond the type": (
+        lambda: ops.warp_labels(LABELS.to(torch.uint8), FLOW, background=-1),
+        "uint8",
+    ),
     "warp_labels: unknown mode": (lambda: ops.warp_labels(LABELS, FLOW, "cubic"), "cubic"),
     "warp_labels: flow without a channel per axis": (lambda: ops.warp_labels(LABELS, FLOW[:, :1]), r"\(2, 1, 4, 5\)"),
     "identity: no axes": (lambda: ops.identity(()), r"\(\)"),

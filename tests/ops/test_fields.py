@@ -207,6 +207,10 @@ def test_large_label_numbers_stay_exact(mode: str) -> None:
     assert torch.equal(ops.warp_labels(labels, torch.zeros(1, 1, 4), mode), labels)
     shifted = ops.warp_labels(labels, torch.full((1, 1, 4), 0.75), mode)
     assert shifted.flatten().tolist() == [2**40 + 3, -5, 0, 0]
+    ends = torch.tensor([2**63 - 1, 2**53 + 1, -(2**63), 2**63 - 2]).reshape(1, 1, 4)
+    assert torch.equal(ops.warp_labels(ends, torch.zeros(1, 1, 4), mode, background=-7), ends)
+    away = ops.warp_labels(ends, torch.full((1, 1, 4), 2.0), mode, background=2**62 + 1)
+    assert away.flatten().tolist() == [-(2**63), 2**63 - 2, 2**62 + 1, 2**62 + 1]
 
 
 @pytest.mark.parametrize("mode", ["linear", "nearest"])

@@ -77,3 +77,15 @@ def test_an_image_that_is_not_on_its_grid_is_refused():
         resample(torch.zeros(1, 1, 4, 5, 6), grid, grid)
     with pytest.raises(ValueError, match="shape"):
         resample_labels(torch.zeros(*grid.shape, dtype=torch.uint8), grid, grid)
+
+
+@pytest.mark.parametrize("background", (1e30, float("nan"), float("-inf")))
+@pytest.mark.parametrize("order", (1, 3))
+def test_the_background_costs_the_image_no_digit(order, background):
+    source, target = moving_grid(3), fixed_grid(3)
+    image = torch.rand(1, 2, *source.shape)
+    seen = in_view(source, target)[0, 0].bool()
+    plain = resample(image, source, target, order=order)
+    result = resample(image, source, target, order=order, background=background)
+    assert torch.equal(result[..., seen], plain[..., seen])
+    assert torch.equal(result[..., ~seen].nan_to_num(7), torch.full_like(plain[..., ~seen], background).nan_to_num(7))

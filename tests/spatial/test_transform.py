@@ -134,3 +134,9 @@ def test_a_point_goes_through_the_first_of_composed_maps_first(ndim):
     assert torch.allclose(composed.map_points(centres(fixed)), expected, atol=1e-4)
     assert compose([], fixed).flow.abs().max() < 1e-5
     assert compose([first], fixed) is first
+
+
+def test_a_transform_of_another_dimension_does_not_compose():
+    flat, deep = Transform.identity(fixed_grid(2)), Transform.identity(fixed_grid(3))
+    with pytest.raises(ValueError, match="a 2-D transform does not act on a 3-D grid"):
+        compose([deep, flat], deep.grid)
