@@ -43,13 +43,16 @@ def register(
         The map fixed -> moving on the fixed image's own grid; its ``apply`` resamples the moving image.
 
     Raises:
-        InputError: an image cannot be read, is constant or not finite, or is not what the network takes.
+        InputError: an image cannot be read, is constant or not finite, or is not what the network takes, or the two
+            lie in different places.
         ValueError: neither a network nor refinement was asked for.
     """
     if model is None and refine < 1:
         raise ValueError("nothing to register with: give a model, or a number of refinement steps")
     moving_image, fixed_image = check_image(as_image(moving)), check_image(as_image(fixed))
     check_pair(moving_image, fixed_image)
+    if not moving_image.grid.overlaps(fixed_image.grid):
+        raise InputError(f"{moving_image.name} and {fixed_image.name}: do not overlap in the world; align them first")
     spec = InputSpec(ndim=fixed_image.grid.ndim, channels=fixed_image.data.shape[0])
     velocity = start = None
     if model is not None:

@@ -67,6 +67,21 @@ class Grid:
         corners = torch.tensor(list(itertools.product(*((0.0, n - 1.0) for n in self.shape))), dtype=torch.float64)
         return bool((self.to_voxel(other.to_world(corners)) - corners).abs().max() <= tolerance)
 
+    def overlaps(self, other: "Grid") -> bool:
+        """Whether the two fields of view, edges included, may share a place.
+
+        False is certain; of grids turned against each other, True may mean that only the boxes about them meet.
+        """
+        for one, two in ((self, other), (other, self)):
+            seen = two.to_voxel(one.to_world(one.outer_corners()))
+            if bool((seen.amax(0) < -0.5).any() or (seen.amin(0) > torch.tensor(two.shape) - 0.5).any()):
+                return False
+        return True
+
+    def outer_corners(self) -> Tensor:
+        """Voxel coordinates of the corners of the field of view, ``(2 ** D, D)``, float64."""
+        return torch.tensor(list(itertools.product(*((-0.5, n - 0.5) for n in self.shape))), dtype=torch.float64)
+
     @property
     def ndim(self) -> int:
         """Number of spatial axes, 2 or 3."""
@@ -172,8 +187,7 @@ def canonical(grid: Grid, spacing: float | Sequence[float] | None = None) -> Gri
             native[world] = grid.spacing[axis]
         spacing = native
     steps = torch.tensor(per_axis(spacing, grid.ndim, "spacing"), dtype=torch.float64)
-    edges = torch.tensor(list(itertools.product(*((-0.5, n - 0.5) for n in grid.shape))), dtype=torch.float64)
-    world_edges = grid.to_world(edges)
+    world_edges = grid.to_world(grid.outer_corners())
     low, high = world_edges.min(dim=0).values, world_edges.max(dim=0).values
     # An extent of 100.00001 voxels is 100 voxels and the float32 of a file header.
     shape = torch.ceil((high - low) / steps - 1e-3).clamp(min=1)

@@ -10,7 +10,7 @@ from regnet.data import sample_path
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
 from regnet.inference import load_model, register
-from regnet.io import read_image, read_labels, write_image
+from regnet.io import Image, read_image, read_labels, write_image
 from regnet.metrics import dice
 from regnet.spatial import Grid, Transform, canonical, resample
 
@@ -128,3 +128,10 @@ def stored_otherwise(path: Path, out: Path) -> Path:
     file.set_qform(affine.numpy(), 1)
     nibabel.save(file, out)
     return out
+
+
+def test_images_that_lie_in_different_places_are_refused() -> None:
+    fixed = head(centred((20, 20, 20)), 8)
+    elsewhere = Image(fixed.data, fixed.grid.window((100, 0, 0), fixed.grid.shape))
+    with pytest.raises(InputError, match="do not overlap"):
+        register(elsewhere, fixed, refine=1)

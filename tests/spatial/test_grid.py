@@ -159,3 +159,13 @@ def test_a_grid_that_makes_no_sense_is_refused(shape, affine, message):
 def test_a_spacing_that_makes_no_sense_is_refused(spacing):
     with pytest.raises(ValueError, match="spacing must be"):
         canonical(fixed_grid(3), spacing)
+
+
+@pytest.mark.parametrize("ndim", (2, 3))
+def test_grids_overlap_where_their_fields_of_view_meet(ndim):
+    grid = Grid((5, 6, 7)[:ndim], torch.eye(ndim + 1))
+    for start, expected in ((0, True), (4, True), (5.5, False), (-5.5, False), (1e7, False)):
+        other = grid.window([start, *[0] * (ndim - 1)], grid.shape)
+        assert grid.overlaps(other) == other.overlaps(grid) == expected
+    within = diagonal((1,) * ndim, *[1e-3] * ndim)
+    assert grid.overlaps(within) and within.overlaps(grid)
