@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from regnet.cli.options import add_background, add_overwrite, add_threads, background_of, set_threads
+from regnet.cli.options import add_background, add_overwrite, add_threads, background_of, check_axes, set_threads
 from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
 from regnet.io import Image, read_image, read_labels, read_transform, write_image
@@ -14,6 +14,7 @@ from regnet.io.image import SUFFIXES
 from regnet.spatial import Transform, compose
 
 _INVERSE = ":inverse"
+_EXACT = 2**24  # whole numbers up to here are float32's
 _ORDERS = {"nearest": 0, "linear": 1, "cubic": 3}
 
 
@@ -52,10 +53,15 @@ def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
     set_threads(args.threads)
     check_suffix(args.out, SUFFIXES, "--out")
-    with outputs([args.out], args.overwrite):
+    read = [args.moving, args.reference, *(word.removesuffix(_INVERSE) for word in args.transform)]
+    with outputs([args.out], args.overwrite, read):
         reference = read_image(args.reference)
         moving = _read_moving(args.moving, args.interp)
-        transform = compose([_read(word) for word in args.transform], reference.grid)
+        check_axes(moving.name, moving.grid, reference)
+        transforms = [_read(word) for word in args.transform]
+        for word, transform in zip(args.transform, transforms, strict=True):
+            check_axes(word, transform.grid, reference)
+        transform = compose(transforms, reference.grid)
         if moving.data.is_floating_point():
             background = background_of(moving, args.background)
             data = transform.apply(moving.data[None], moving.grid, order=_ORDERS[args.interp], background=background)
@@ -65,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
                 moving.data[None],
                 moving.grid,
                 mode="nearest" if args.interp == "nearest" else "linear",
-                background=_whole(args.background),
+                background=_whole(args.background, moving),
             )
             write_image(args.out, data[0], reference, dtype=moving.stored_dtype)
     print(args.out)
@@ -79,19 +85,26 @@ def _read(word: str) -> Transform:
 
 
 def _read_moving(path: Path, interp: str) -> Image:
-    """With its integers where labels are meant: for ``label``, and for ``nearest`` when the file holds integers."""
+    """With its integers where labels are meant.
+
+    That is for ``label``, and for ``nearest`` when the file holds integers, or whole numbers that float32 does not.
+    """
     if interp == "label":
         return read_labels(path)
     image = read_image(path)
     integers = image.stored_dtype is None or image.stored_dtype.kind in "iu"
-    if interp == "nearest" and integers and torch.equal(image.data, image.data.round()):
+    wide = float(image.data.abs().max()) >= _EXACT
+    if interp == "nearest" and (integers or wide) and torch.equal(image.data, image.data.round()):
         return read_labels(path)
     return image
 
 
-def _whole(background: float | None) -> int:
+def _whole(background: float | None, labels: Image) -> int:
     if background is None:
         return 0
-    if background != round(background):
-        raise InputError(f"--background {background}: a label map needs a whole number")
+    if not background.is_integer():
+        raise InputError(f"--background {background:g}: a label map needs a whole number")
+    held = torch.iinfo(labels.data.dtype)
+    if not held.min <= background <= held.max:
+        raise InputError(f"--background {background:g}: {labels.name} holds labels from {held.min} to {held.max}")
     return int(background)

@@ -14,12 +14,14 @@ from rich.progress import track
 from torch import Tensor
 
 from regnet import __version__, metrics
-from regnet.cli.options import add_overwrite, add_threads, background_of, foreground_of, set_threads
+from regnet.cli.options import add_overwrite, add_threads, background_of, check_axes, foreground_of, set_threads
 from regnet.cli.output import outputs
+from regnet.data.datasets import read_channels
 from regnet.data.prepare import check_same_grid
 from regnet.data.table import Pair, read_pairs
 from regnet.errors import InputError
-from regnet.io import Image, atomic_path, read_image, read_labels, read_transform
+from regnet.inference import check_pair
+from regnet.io import Image, atomic_path, check_image, read_image, read_labels, read_transform
 from regnet.losses import lncc
 from regnet.report import summarise, summary_table
 from regnet.spatial import Transform
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"{args.pairs}: no row has the split {args.split!r}")
     files = _transform_files(pairs, args.transforms)
     written = [args.out / "cases.csv", args.out / "summary.json"] if args.out else []
-    with outputs(written, args.overwrite):
+    with outputs(written, args.overwrite, [args.pairs]):
         console = Console(stderr=True)
         jobs = track(list(zip(pairs, files, strict=True)), "evaluating", console=console, transient=True)
         rows = [evaluate_pair(pair, file, args.labels) for pair, file in jobs]
@@ -116,7 +118,8 @@ def evaluate_pair(pair: Pair, transform: Path | None, labels: str = "nearest") -
     Raises:
         InputError: a file cannot be used.
     """
-    fixed, moving = read_image(pair.fixed[0]), read_image(pair.moving[0])
+    fixed, moving = check_image(read_channels(pair.fixed)), check_image(read_channels(pair.moving))
+    check_pair(moving, fixed)
     there = Transform.identity(fixed.grid) if transform is None else _on(transform, fixed)
     flow, mask = there.flow[None], _mask(pair, fixed)
     row: Row = {"id": pair.id}
@@ -162,8 +165,7 @@ def _transform_files(pairs: Sequence[Pair], folder: str) -> list[Path | None]:
 def _on(path: Path, fixed: Image) -> Transform:
     """The map of a displacement file at the voxels of the fixed image."""
     transform = read_transform(path)
-    if transform.grid.ndim != fixed.grid.ndim:
-        raise InputError(f"{path}: is {transform.grid.ndim}-D, but {fixed.name} is {fixed.grid.ndim}-D")
+    check_axes(path, transform.grid, fixed)
     if transform.grid.matches(fixed.grid):
         return Transform(transform.flow, fixed.grid)
     return transform.on(fixed.grid)

@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(modules)
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # numpy's arithmetic: what comes of it is checked
             warnings.showwarning = _show_warning
             return _dispatch(parser, modules, words)
     except KeyboardInterrupt:

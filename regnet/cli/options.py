@@ -1,21 +1,30 @@
 """Options that several verbs share, and what they mean."""
 
 import argparse
+import math
 
 import torch
 from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io import Image
+from regnet.spatial import Grid
 
 
 def add_background(parser: argparse.ArgumentParser) -> None:
     """Declare ``--background``."""
     parser.add_argument(
         "--background",
-        type=float,
+        type=_float32,
         help="value outside the moving image's field of view; default: 0, or the minimum of an image that goes below",
     )
+
+
+def _float32(word: str) -> float:
+    value = float(word)
+    if math.isfinite(value) and abs(value) > torch.finfo(torch.float32).max:
+        raise argparse.ArgumentTypeError(f"{word} does not fit into float32")
+    return value
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +51,25 @@ def set_threads(count: int | None) -> None:
 
 
 def background_of(image: Image, asked: float | None = None) -> float:
-    """The value outside the field of view: as asked, else 0, or the minimum of an image that goes below 0."""
-    return min(0.0, float(image.data.min())) if asked is None else asked
+    """The value outside the field of view: as asked, else 0, or the (finite) minimum of an image that goes below 0."""
+    if asked is not None:
+        return asked
+    lowest = float(image.data.min())
+    if not math.isfinite(lowest):
+        lowest = float(image.data.nan_to_num(0.0, 0.0, 0.0).min())
+    return min(0.0, lowest)
 
 
 def foreground_of(image: Image) -> Tensor:
     """Where the first channel is above its background, ``(1, 1, *spatial)``: the mask of a fixed image without one."""
     return (image.data[:1] > background_of(image))[None]
+
+
+def check_axes(name: object, grid: Grid, fixed: Image) -> None:
+    """Refuse an image or transform, called ``name``, that has another number of axes than the fixed image.
+
+    Raises:
+        InputError: it has; the message names both.
+    """
+    if grid.ndim != fixed.grid.ndim:
+        raise InputError(f"{name}: is {grid.ndim}-D, but {fixed.name} is {fixed.grid.ndim}-D")

@@ -9,18 +9,22 @@ from regnet.io import check_output
 
 
 @contextmanager
-def outputs(paths: Sequence[Path], overwrite: bool) -> Iterator[None]:
+def outputs(paths: Sequence[Path], overwrite: bool, inputs: Sequence[str | Path | None] = ()) -> Iterator[None]:
     """Check the names before the block works, and remove what it wrote of them when it fails.
 
     Args:
         paths: every file the block will write.
         overwrite: whether existing ones may be replaced.
+        inputs: files that the block reads, None left out; never replaced.
 
     Raises:
-        InputError: a file exists already or is named twice.
+        InputError: a file exists already, is named twice or is an input.
     """
     seen = set()
+    read = {Path(path).resolve() for path in inputs if path is not None}
     for path in paths:
+        if path.resolve() in read:
+            raise InputError(f"{path}: is an input and an output; choose another name for the output")
         check_output(path, overwrite)
         if path.resolve() in seen:
             raise InputError(f"{path}: is named for two outputs")

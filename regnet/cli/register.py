@@ -79,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
     began = time.perf_counter()
     written = _check_options(args)
     set_threads(args.threads)
-    torch.manual_seed(args.seed)
+    _seed(args.seed)
     device = choose_device(args.device)
-    with outputs(list(written.values()), args.overwrite):
+    with outputs(list(written.values()), args.overwrite, [args.moving, args.fixed, args.moving_labels]):
         moving, fixed = check_image(read_image(args.moving)), check_image(read_image(args.fixed))
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
@@ -133,6 +133,13 @@ def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     for name, path in written.items():
         check_suffix(path, _SUFFIXES[name], _option(name))
     return written
+
+
+def _seed(seed: int) -> None:
+    try:
+        torch.manual_seed(seed)
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"--seed {seed}: does not fit into 64 bits") from error
 
 
 def _option(name: str) -> str:

@@ -69,6 +69,6 @@ def _mode(values: np.ndarray) -> float | None:
     few = values
     if values.size > _MODE_SAMPLES:  # not every n-th: a step may fall in with the rows and see a few planes only
         few = values[np.random.default_rng(0).integers(values.size, size=_MODE_SAMPLES)]
-    levels, counts = np.unique(few[few <= few.mean()], return_counts=True)
+    levels, counts = np.unique(few[few <= few.mean(dtype=np.float64)], return_counts=True)
     most = int(counts.argmax())
     return float(levels[most]) if counts[most] >= _MODE_SHARE * few.size else None

@@ -176,8 +176,13 @@ def _check_unique(path: Path, ids: list[str]) -> None:
 
 
 def _existing(path: Path, line: int, column: str, cell: str) -> Path:
-    file = path.parent / Path(cell).expanduser()
-    if not file.is_file():
+    try:
+        file = path.parent / Path(cell).expanduser()
+        found = file.is_file()
+    except (OSError, RuntimeError) as error:  # a name that is too long, a home of nobody
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise InputError(f"{path} line {line}: {column} {cell} cannot be looked for ({reason})") from error
+    if not found:
         raise InputError(f"{path} line {line}: {column} {file} does not exist")
     return file
 

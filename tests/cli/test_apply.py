@@ -141,11 +141,13 @@ def test_labels_are_never_mixed_and_keep_their_type(tmp_path: Path, dtype: str, 
         np.testing.assert_array_equal(moved, values)
 
 
-def test_large_labels_are_exact(tmp_path: Path) -> None:
-    values = np.full((6, 6, 6), 2**24 + 1, dtype=np.int32)
+@pytest.mark.parametrize("interp", ["nearest", "label"])
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+def test_large_labels_are_exact(tmp_path: Path, dtype: type, interp: str) -> None:
+    values = np.full((6, 6, 6), 2**24 + 1, dtype=dtype)
     file, out = tmp_path / "labels.nii.gz", tmp_path / "out.nii.gz"
     nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), file)
-    assert regnet("apply", "--moving", file, "--reference", file, "--interp", "label", "--out", out) == 0
+    assert regnet("apply", "--moving", file, "--reference", file, "--interp", interp, "--out", out) == 0
     np.testing.assert_array_equal(np.asarray(nibabel.load(out).dataobj), values)
 
 
@@ -190,7 +192,14 @@ def test_bad_input_is_named_and_nothing_is_written(tmp_path: Path, capsys: pytes
     assert str(moving) in refused(capsys, *good, "-t", moving)
     assert "whole number" in refused(capsys, *good, "--interp", "label")
     label_words = ("apply", "--moving", labels, "--reference", fixed, "--interp", "label", "--out", out)
-    assert "--background" in refused(capsys, *label_words, "--background", 0.5)
+    for background in (0.5, "nan", "inf", 1e30, 40000):
+        assert "--background" in refused(capsys, *label_words, "--background", background)
+    assert f"{moving}: is an input" in refused(capsys, *good[:5], "--out", moving, "--overwrite")
+    flat, grid = tmp_path / "flat.nii.gz", Grid((24, 30), torch.eye(3))
+    write_image(flat, torch.rand(grid.shape), grid)
+    assert f"{flat}: is 2-D" in refused(capsys, "apply", "--moving", flat, "--reference", fixed, "--out", out)
+    write_transform(flat, Transform.identity(grid))
+    assert f"{flat}: is 2-D" in refused(capsys, *good, "-t", flat, "-t", flat)
     assert "out.xyz" in refused(capsys, *good[:5], "--out", tmp_path / "out.xyz")
     assert not out.exists()
 
@@ -200,3 +209,17 @@ def test_folders_of_the_output_are_made(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b" / "moved.nii.gz"
     assert regnet("apply", "--moving", moving, "--reference", fixed, "--out", out) == 0
     assert out.is_file()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_voxel_that_is_no_number_spoils_its_neighbours_only(tmp_path: Path, value: float) -> None:
+    values = np.random.default_rng(1).normal(size=(6, 7, 8)).astype(np.float32)
+    values[2, 3, 4] = value
+    file, reference, out = tmp_path / "image.nii.gz", tmp_path / "reference.nii.gz", tmp_path / "out.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), file)
+    wide = Grid((6, 7, 8), torch.eye(4)).window((-4.5, 0, 0), (12, 7, 8))
+    write_image(reference, torch.zeros(wide.shape), wide)
+    assert regnet("apply", "--moving", file, "--reference", reference, "--out", out) == 0
+    moved = read_image(out).data[0]
+    assert int((~moved.isfinite()).sum()) <= 8
+    assert moved[0].unique().tolist() == [pytest.approx(values[np.isfinite(values)].min())]

@@ -177,3 +177,34 @@ def test_a_missing_transform_is_named_and_existing_outputs_are_kept(tmp_path: Pa
     assert (out / "cases.csv").read_text() == "mine"
     assert main([*words, "none", "--out", str(out), "--overwrite"]) == 0
     assert np.isfinite(float(_cases(out)[0]["dice"]))
+
+
+def test_images_that_cannot_be_measured_are_named(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    table = _write(tmp_path)
+    words = ["evaluate", "--pairs", str(table), "--transforms", "none", "--out", str(tmp_path / "out")]
+    fixed = torch.rand(SHAPE)
+    fixed[3, 3, 3] = torch.nan
+    for image, grid, said in (
+        (fixed, _grid(), "1 voxels are NaN"),
+        (torch.ones(SHAPE), _grid(), "every voxel has the value 1"),
+        (torch.rand(SHAPE[:2]), _grid(SHAPE[:2]), "3 and 2 axes"),
+    ):
+        write_image(tmp_path / "fixed.nii.gz", image, grid)
+        assert main(words) == 2
+        lines = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+        assert len(lines) == 1 and "fixed.nii.gz" in lines[0] and said in lines[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_channels_are_measured_and_the_table_is_never_replaced(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    _write(tmp_path)
+    table = tmp_path / "cases.csv"
+    table.write_text("id,moving,fixed\none,moving.nii.gz;moving.nii.gz,fixed.nii.gz;fixed.nii.gz\n")
+    words = ["evaluate", "--pairs", str(table), "--transforms", "none"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    table.write_text("id,moving,fixed\none,moving.nii.gz;moving_labels.nii.gz,fixed.nii.gz;missing.nii.gz\n")
+    assert main([*words, "--out", str(tmp_path), "--overwrite"]) == 2
+    assert "missing.nii.gz" in capsys.readouterr().err
+    table.write_text("id,moving,fixed\none,moving.nii.gz,fixed.nii.gz\n")
+    assert main([*words, "--out", str(tmp_path), "--overwrite"]) == 2
+    assert "cases.csv: is an input and an output" in capsys.readouterr().err

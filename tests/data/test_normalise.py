@@ -77,3 +77,10 @@ def test_an_image_of_two_values_becomes_zero_and_one(bright):
     result = normalise(image, InputSpec(ndim=2))
     assert torch.isfinite(result).all()
     assert sorted(torch.unique(result).tolist()) == [0, 1]
+
+
+@pytest.mark.parametrize("gain", [1e36, 1e-30])
+def test_percentiles_hold_to_the_ends_of_float32(gain):
+    image, _ = brain(3)
+    spec = InputSpec()
+    torch.testing.assert_close(normalise(image * gain, spec), normalise(image, spec), atol=1e-4, rtol=0)

@@ -63,6 +63,8 @@ def test_an_unpaired_table_gives_subjects(table):
         ("moving,fixed\na.nii,missing.nii\n", r"pairs.csv line 2: fixed .*missing.nii does not exist"),
         ("moving,fixed\na.nii,b.nii\na.nii,\n", r"pairs.csv line 3: no fixed"),
         ("moving,fixed,fixed_labels\na.nii,b.nii,lx.nii\n", r"line 2: fixed_labels .*lx.nii does not exist"),
+        ("moving,fixed\n~nobody_here/a.nii,b.nii\n", r"line 2: moving ~nobody_here/a.nii cannot be looked for"),
+        (f"moving,fixed\na.nii,{'n' * 300}\n", r"line 2: fixed nnn.* cannot be looked for \(File name too long\)"),
         ("moving,fixed\na.nii,b.nii,c.nii\n", r"line 2: 3 cells, but the header has 2"),
         ("id,moving,fixed\nx,a.nii,b.nii\nx,b.nii,a.nii\n", r"'x' names two rows"),
         ("id,moving,fixed\nx/y,a.nii,b.nii\n", r"'x/y' must not hold a slash"),
