@@ -56,5 +56,7 @@ def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
 def _floating(name: str, tensor: Tensor) -> None:
     if not isinstance(tensor, Tensor):
         raise ValueError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+    if tensor.layout != torch.strided:
+        raise ValueError(f"{name} must be a dense tensor, got {tensor.layout}; convert it with .to_dense()")
     if tensor.dtype not in FLOATS:
         raise ValueError(f"{name} must be floating point, got {tensor.dtype}; convert it with .float()")

@@ -17,10 +17,10 @@ def identity(
     """Voxel coordinates of every voxel, ``(1, D, *shape)``; channel ``d`` lies along spatial axis ``d``.
 
     Raises:
-        ValueError: ``shape`` has not 1 to 3 sizes.
+        ValueError: ``shape`` has not 1 to 3 sizes, or a negative one.
     """
-    if not 1 <= len(shape) <= 3:
-        raise ValueError(f"shape must have 1 to 3 sizes, got {tuple(shape)}")
+    if not 1 <= len(shape) <= 3 or any(n < 0 for n in shape):
+        raise ValueError(f"shape must have 1 to 3 sizes, none below 0, got {tuple(shape)}")
     axes = [torch.arange(n, dtype=dtype, device=device) for n in shape]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"))[None]
 
@@ -106,7 +106,7 @@ def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound =
     _check.field("velocity", velocity)
     if steps < 0:
         raise ValueError(f"steps must be 0 or more, got {steps}")
-    flow = velocity / 2**steps
+    flow = velocity * 0.5**steps
     for _ in range(steps):
         flow = compose(flow, flow, order, bound)
     return flow

@@ -7,6 +7,7 @@ from regnet.ops import _check
 from regnet.ops.fields import warp
 
 _MODES = ("linear", "nearest")
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 def warp_labels(
@@ -28,12 +29,16 @@ def warp_labels(
         ValueError: not integers, an unknown mode, shapes that do not fit, or a background that the type does not
             hold.
     """
+    if not isinstance(labels, Tensor):
+        raise ValueError(f"labels must be a torch tensor, got {type(labels).__name__}")
     if labels.dtype.is_floating_point or labels.dtype.is_complex:
         raise ValueError(f"labels must be integers, got {labels.dtype}; round and convert them with .long()")
     if mode not in _MODES:
         raise ValueError(f'mode must be "linear" or "nearest", got {mode!r}')
     if labels.ndim < 2 or labels.shape[1] != 1:
         raise ValueError(f"labels must be (N, 1, *spatial), got {tuple(labels.shape)}")
+    if not float(background).is_integer():
+        raise ValueError(f"background must be a whole number, got {background}")
     held = torch.iinfo(torch.uint8 if labels.dtype == torch.bool else labels.dtype)
     if not held.min <= background <= held.max:
         raise ValueError(f"background {background} does not fit into {labels.dtype}, the type of labels; widen it")
@@ -41,6 +46,9 @@ def warp_labels(
     if labels.numel() == 0 and flow.numel():
         raise ValueError(f"labels has no voxels to take, got {tuple(labels.shape)}")
     flow = flow.detach()
+    if labels.dtype in _UNSIGNED:
+        # torch computes little in these types; int64 holds their values, of uint64 their bits.
+        return warp_labels(labels.long(), flow, mode, matrix, background).to(labels.dtype)
     if mode == "nearest":
         small = labels.numel() == 0 or (int(labels.min()) >= -(2**23) and int(labels.max()) <= 2**23)
         if small and abs(background) <= 2**23:

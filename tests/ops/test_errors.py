@@ -67,6 +67,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "warp: matrix of another batch": (lambda: ops.warp(IMAGE, FLOW, matrix=torch.eye(2, 3).expand(3, 2, 3)), "3"),
     "warp_labels: labels that are no integers": (lambda: ops.warp_labels(IMAGE[:, :1], FLOW), "float32"),
     "warp_labels: several channels": (lambda: ops.warp_labels(IMAGE.int(), FLOW), r"\(2, 3, 4, 5\)"),
+    "warp_labels: no tensor": (lambda: ops.warp_labels([1, 2], FLOW), "list"),
+    "warp_labels: a background between labels": (lambda: ops.warp_labels(LABELS, FLOW, background=0.5), "whole"),
+    "identity: a negative size": (lambda: ops.identity((3, -1)), r"\(3, -1\)"),
+    "resize: an infinite factor": (lambda: ops.resize(IMAGE, factor=float("inf")), "inf"),
+    "warp: a sparse image": (lambda: ops.warp(IMAGE.to_sparse(), FLOW), "dense"),
     "warp_labels: a background beyond the type": (
         lambda: ops.warp_labels(LABELS.to(torch.uint8), FLOW, background=-1),
         "uint8",

@@ -438,3 +438,16 @@ def test_box_sum_keeps_its_precision_after_large_values() -> None:
     image[..., :20] = 1e6
     got = ops.box_sum(image, 5)[0, 0, 2:, 30:-2]
     assert (got - torch.tensor([20.0, 15.0])[:, None]).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.uint16, torch.uint32, torch.uint64])
+def test_labels_of_every_integer_type_keep_it(dtype: torch.dtype, mode: str) -> None:
+    high = {torch.uint16: 2**16 - 1, torch.uint32: 2**32 - 1, torch.uint64: 2**63 - 1}.get(dtype, 1)
+    labels = torch.tensor([0, high, 0, 1]).to(dtype).reshape(1, 1, 4)
+    out = ops.warp_labels(labels, torch.ones(1, 1, 4), mode)
+    assert out.dtype == dtype and out.flatten().tolist() == [high, 0, 1, 0]
+
+
+def test_a_thousand_squarings_of_nothing_are_nothing() -> None:
+    assert not ops.integrate(torch.zeros(1, 2, 3, 4), steps=1100).any()
