@@ -16,6 +16,9 @@ from regnet.io.image import Image, as_image, check_image
 from regnet.spatial.transform import Transform
 
 
+# The refinement differentiates, wherever it is called from; what it gives takes part in the caller's own autograd.
+@torch.inference_mode(False)
+@torch.enable_grad()
 def register(
     moving: Any,
     fixed: Any,
@@ -45,8 +48,10 @@ def register(
     Raises:
         InputError: an image cannot be read, is constant or not finite, or is not what the network takes, or the two
             lie in different places.
-        ValueError: neither a network nor refinement was asked for.
+        ValueError: neither a network nor refinement was asked for, or the device is not the processor.
     """
+    if str(device).split(":")[0] != "cpu":
+        raise ValueError(f"this build of regnet computes on the processor only: give device='cpu', not {str(device)!r}")
     if model is None and refine < 1:
         raise ValueError("nothing to register with: give a model, or a number of refinement steps")
     moving_image, fixed_image = check_image(as_image(moving)), check_image(as_image(fixed))

@@ -91,12 +91,7 @@ def as_image(source: Any, labels: bool = False) -> Image:
         name = source.get_filename()
         return _from_nibabel(source, Path(name) if name else None, labels)
     if isinstance(source, tuple) and len(source) == 2:
-        data, affine = torch.as_tensor(source[0]), torch.as_tensor(source[1])
-        ndim = affine.shape[-1] - 1
-        if data.ndim not in (ndim, ndim + 1):
-            raise InputError(f"image in memory: an affine of {tuple(affine.shape)} needs {ndim} axes, got {data.ndim}")
-        data = (data if data.ndim == ndim + 1 else data[None]).detach()
-        return Image(data if labels else data.float(), Grid(tuple(data.shape[1:]), affine))
+        return _from_arrays(*source, labels)
     raise InputError(f"an image is a path, a nibabel image or a pair (array, affine), got {type(source).__name__}")
 
 
@@ -186,6 +181,34 @@ def _from_nibabel(image: Any, path: Path | None, labels: bool) -> Image:
     array = nifti.load_numbers(image, name, None if labels else np.float32).reshape(shape)
     data = _integers(array, name) if labels else torch.from_numpy(_native(array, np.dtype(np.float32)))
     return Image(data[None], grid, path, image.header)
+
+
+def _from_arrays(array: Any, matrix: Any, labels: bool) -> Image:
+    data, affine = _tensor(array), _tensor(matrix)
+    ndim = affine.shape[-1] - 1 if affine.ndim == 2 else 0
+    if ndim not in (2, 3):
+        raise InputError(f"image in memory: its affine must be 3 x 3 or 4 x 4, got shape {tuple(affine.shape)}")
+    if data.ndim not in (ndim, ndim + 1):
+        raise InputError(f"image in memory: an affine of {tuple(affine.shape)} needs {ndim} axes, got {data.ndim}")
+    data = data if data.ndim == ndim + 1 else data[None]
+    try:
+        grid = Grid(tuple(data.shape[1:]), affine)
+    except ValueError as error:
+        raise InputError(f"image in memory: unusable geometry ({error})") from error
+    return Image(data if labels else data.float(), grid)
+
+
+def _tensor(values: Any) -> Tensor:
+    """A tensor of real numbers, whatever their strides and byte order."""
+    try:
+        if not isinstance(values, Tensor):
+            array = np.asarray(values)
+            values = torch.from_numpy(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"image in memory: not an array of numbers ({error})") from error
+    if values.is_complex() or values.device.type == "meta":
+        raise InputError("image in memory: real numbers are needed, not complex ones, and no tensor without any")
+    return values.detach()
 
 
 def _native(array: np.ndarray, dtype: np.dtype) -> np.ndarray:

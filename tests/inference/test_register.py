@@ -135,3 +135,22 @@ def test_images_that_lie_in_different_places_are_refused() -> None:
     elsewhere = Image(fixed.data, fixed.grid.window((100, 0, 0), fixed.grid.shape))
     with pytest.raises(InputError, match="do not overlap"):
         register(elsewhere, fixed, refine=1)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_refinement_runs_where_gradients_are_off(mode: type) -> None:
+    grid = centred((14, 15, 16))
+    moving, fixed = head(grid, 6, shift(1.0, 0.0, 0.0)), head(grid, 6)
+    expected = register(moving, fixed, refine=2).flow
+    with mode():
+        pair = [(image.data * 1, grid.affine) for image in (moving, fixed)]
+        result = register(*pair, refine=2).flow
+    torch.testing.assert_close(result, expected)
+    assert not result.requires_grad and not result.is_inference()
+
+
+@pytest.mark.parametrize("device", ["cuda", "nowhere", "meta"])
+def test_another_device_than_the_processor_is_refused(device: str) -> None:
+    image = head(centred((14, 15, 16)), 6)
+    with pytest.raises(ValueError, match=device):
+        register(image, image, refine=1, device=device)

@@ -243,7 +243,14 @@ def test_images_are_taken_as_callers_have_them(tmp_path):
         assert np.allclose(image.grid.affine.numpy(), OBLIQUE, atol=1e-5)
     assert as_image((torch.ones(3, 4), torch.eye(3))).grid.ndim == 2
     assert as_image((torch.ones(3, 4, dtype=torch.int16), torch.eye(3)), labels=True).data.dtype == torch.int16
-    for wrong in (3, None, (array, np.eye(2)), (array[0, 0], OBLIQUE)):
+    for odd in (np.flip(np.flip(array, 0), 0), array.astype(">f4"), array.tolist()):
+        assert np.array_equal(as_image((odd, OBLIQUE)).data.numpy(), array[None])
+    singular, meta = np.diag([1.0, 1, 0, 1]), torch.ones(4, 5, 6, device="meta")
+    for wrong in (
+        *(3, None, "", (array, np.eye(2)), (array[0, 0], OBLIQUE), (array, None), (array, 1.0), (array, np.ones(4))),
+        *((array, singular), (array, OBLIQUE * np.nan), ("x", OBLIQUE), (array.astype(complex), OBLIQUE)),
+        *((array[:0], OBLIQUE), (meta, OBLIQUE), (np.array([[[None]]]), OBLIQUE)),
+    ):
         with pytest.raises(InputError):
             as_image(wrong)
 
