@@ -69,7 +69,7 @@ class SyntheticData(_Pairs):
         spec: the input contract, or its plain values; with ``ndim`` 2, axial slices of volumes are used.
         images: files; ``None``: the sample brains and their tissue classes.
         labels: one label map per image, or ``None``.
-        shape: of the pairs, voxels; ``None``: what the largest brain needs.
+        shape: of the pairs, voxels, one or one per axis; ``None``: what the largest brain needs.
         pairs: per training epoch.
         validation_pairs: the same in every epoch, never drawn in training.
         recipe: how far the images of a pair differ, or its plain values.
@@ -83,7 +83,7 @@ class SyntheticData(_Pairs):
         spec: InputSpec | Mapping[str, Any] | None = None,
         images: Sequence[str | Path] | None = None,
         labels: Sequence[str | Path] | None = None,
-        shape: Sequence[int] | None = None,
+        shape: int | Sequence[int] | None = None,
         pairs: int = 256,
         validation_pairs: int = 8,
         recipe: Recipe | Mapping[str, Any] | None = None,
@@ -99,7 +99,7 @@ class SyntheticData(_Pairs):
         self.labels = None if labels is None else [Path(path) for path in labels]
         if self.labels is not None and len(self.labels) != len(self.images):
             raise InputError(f"data.labels: {len(self.labels)} files for {len(self.images)} images")
-        self.shape = None if shape is None else tuple(shape)
+        self.shape = (shape,) * self.spec.ndim if isinstance(shape, int) else shape
         self.pairs = pairs
         self.validation_pairs = validation_pairs
         self.recipe = recipe if isinstance(recipe, Recipe) else Recipe(**(recipe or {}))
