@@ -3,9 +3,11 @@
 import argparse
 import importlib
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import NoReturn
 
@@ -20,6 +22,7 @@ VERBS = {
 }
 MISTAKE = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 class _Parser(argparse.ArgumentParser):
@@ -40,10 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         ``REGNET_TRACEBACK=1`` the exception is raised instead.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    # Only the verb that is asked for is imported: `regnet info` should not wait for a training framework.
-    modules = {verb: _module(verb) for verb in VERBS if words and verb == words[0]}
-    parser = _parser(modules)
     try:
+        # Only the verb that is asked for is imported: `regnet info` should not wait for a training framework.
+        modules = {verb: _module(verb) for verb in VERBS if words and verb == words[0]}
+        parser = _parser(modules)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # numpy's arithmetic: what comes of it is checked
             warnings.showwarning = _show_warning
@@ -58,15 +61,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return MISTAKE
 
 
+@contextmanager
+def _tidy_end() -> Iterator[None]:
+    """Let a request to end (SIGTERM) unwind as Ctrl-C does, so that half-written files go."""
+
+    def end(*_: object) -> NoReturn:
+        raise SystemExit(TERMINATED)
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread: whoever runs it decides
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _dispatch(parser: argparse.ArgumentParser, modules: dict[str, ModuleType], words: list[str]) -> int:
     if words[:1] == ["train"]:
-        # All that follows belongs to Hydra, options included.
+        # All that follows belongs to Hydra, options included; and Lightning has its own way to end.
         return int(modules["train"].run(argparse.Namespace(overrides=words[1:])))
     arguments = parser.parse_args(words)
     if arguments.verb is None:
         parser.print_help()
         return MISTAKE
-    return int(modules[arguments.verb].run(arguments))
+    with _tidy_end():
+        return int(modules[arguments.verb].run(arguments))
 
 
 def _module(verb: str) -> ModuleType:

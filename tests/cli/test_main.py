@@ -1,14 +1,18 @@
 """The entry of the command line."""
 
 import errno
+import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import regnet as package
 from regnet.cli import main as module
+from regnet.cli.output import outputs
+from regnet.io import atomic_path
 
 from .command import refused, regnet
 
@@ -88,3 +92,30 @@ def test_registering_loads_no_training_framework() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_ctrl_c_is_one_line_also_while_a_verb_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def load(_: str) -> SimpleNamespace:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_module", load)
+    assert regnet("info") == 130
+    assert capsys.readouterr().err == "regnet: interrupted\n"
+
+
+def test_a_request_to_end_removes_what_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_: object) -> int:
+        with outputs([tmp_path / "a.txt", tmp_path / "b.txt"], False):
+            (tmp_path / "a.txt").write_text("whole")
+            with atomic_path(tmp_path / "b.txt") as temporary:
+                temporary.write_text("half")
+                signal.raise_signal(signal.SIGTERM)
+        return 0
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(module, "_module", lambda verb: SimpleNamespace(add_parser=_add_info, run=run))
+    assert regnet("info") == 143
+    assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGTERM) is before
