@@ -57,8 +57,8 @@ class SyntheticPairs(Dataset[Sample]):
         seed: int = 0,
         training: bool = True,
     ) -> None:
-        if not sources or length < 1:
-            raise ValueError(f"synthetic pairs need sources and a positive length, got {len(sources)} and {length}")
+        if not sources or not isinstance(length, int) or length < 1:
+            raise ValueError(f"synthetic pairs need sources and a positive length, got {len(sources)} and {length!r}")
         self.sources = list(sources)
         self.spec = spec
         self.length = length
@@ -116,6 +116,8 @@ class TablePairs(Dataset[Sample]):
         pair = self._pair(epoch, index)
         fixed = self._image(pair.fixed, None)
         moving = self._image(pair.moving, fixed.grid)
+        if not moving.view.any():
+            raise InputError(f"{pair.moving[0]} and {pair.fixed[0]}: do not overlap in the world; align them first")
         sample: Sample = {
             "moving": moving.data[0],
             "fixed": fixed.data[0],

@@ -42,6 +42,11 @@ class InputSpec:
     affine_first: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("spacing", "margin_mm"):
+            if not isinstance(getattr(self, name), int | float | None):
+                raise ValueError(f"input spec: {name} must be one number (mm) or None, got {getattr(self, name)!r}")
+        if not isinstance(self.normalisation, str):
+            raise ValueError(f"input spec: normalisation must be in words, got {self.normalisation!r}")
         if self.ndim not in (2, 3):
             raise ValueError(f"input spec: ndim must be 2 or 3, got {self.ndim!r}")
         if not isinstance(self.channels, int) or self.channels < 1:

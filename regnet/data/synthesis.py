@@ -53,7 +53,16 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("displacement_mm", "anatomy_mm", "scales_mm"):  # plain tuples, whatever sequence a config gives
-            object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
+            given = getattr(self, name)
+            try:
+                values = tuple(float(value) for value in given)
+            except (TypeError, ValueError):
+                values = ()
+            ends = name != "scales_mm"
+            if not values or min(values) < 0 or (ends and (len(values) != 2 or values[0] > values[1])):
+                wanted = "two ends, low to high" if ends else "lengths"
+                raise ValueError(f"recipe: {name} must be {wanted}, got {given!r}")
+            object.__setattr__(self, name, values)
 
 
 @dataclass(frozen=True)

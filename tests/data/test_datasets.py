@@ -10,7 +10,7 @@ from regnet.data.synthesis import Recipe, make_sources
 from regnet.data.table import read_table
 from regnet.errors import InputError
 from regnet.io.displacement import write_displacement
-from regnet.io.image import read_image
+from regnet.io.image import Image, read_image
 
 from .heads import grid_of, head, labels_of, save
 
@@ -167,3 +167,28 @@ def test_a_bad_image_stops_training_with_one_line_that_names_it(study, case):
     with pytest.raises(InputError, match=labels if case == "labels" else r"bad\.nii\.gz") as error:
         TablePairs((pair,), SPEC)[0]
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["displacement_mm", "scales_mm"])
+@pytest.mark.parametrize("value", [3, "ab", (), (-1.0, 2.0), (3.0, 1.0), (1.0, 2.0, 3.0)])
+def test_a_recipe_that_makes_no_sense_is_refused_by_name(name, value):
+    if name == "scales_mm" and isinstance(value, tuple) and value and min(value) > 0:
+        assert Recipe(scales_mm=value).scales_mm == value
+        return
+    with pytest.raises(ValueError, match=name):
+        Recipe(**{name: value})
+
+
+@pytest.mark.parametrize("length", [0, -1, "many", 2.5])
+def test_an_epoch_has_a_whole_number_of_pairs(synthetic, length):
+    with pytest.raises(ValueError, match="positive length"):
+        synthetic(length=length)
+
+
+def test_a_pair_that_lies_in_different_places_is_named(tmp_path):
+    image = head(grid_of(4.0))
+    save(tmp_path / "a.nii", image)
+    save(tmp_path / "b.nii", Image(image.data, image.grid.window((1000, 0, 0), image.grid.shape)))
+    (tmp_path / "pairs.csv").write_text("moving,fixed\nb.nii,a.nii\n")
+    with pytest.raises(InputError, match=r"b\.nii and .*a\.nii: do not overlap"):
+        TablePairs(read_table(tmp_path / "pairs.csv"), InputSpec(spacing=8.0))[0]
