@@ -95,11 +95,18 @@ class SyntheticData(_Pairs):
         if images is None:
             images = [sample_path(name) for name in _SAMPLE_IMAGES]
             labels = [sample_path(name) for name in _SAMPLE_LABELS]
+        for name, files in (("images", images), ("labels", labels)):
+            if isinstance(files, str | Path):
+                raise InputError(f"data.{name}: a list of files is needed, such as [{files}]")
         self.images = [Path(path) for path in images]
         self.labels = None if labels is None else [Path(path) for path in labels]
         if self.labels is not None and len(self.labels) != len(self.images):
             raise InputError(f"data.labels: {len(self.labels)} files for {len(self.images)} images")
         self.shape = (shape,) * self.spec.ndim if isinstance(shape, int) else shape
+        if self.shape is not None and (
+            len(self.shape) != self.spec.ndim or not all(isinstance(n, int) and n > 0 for n in self.shape)
+        ):
+            raise InputError(f"data.shape: {self.spec.ndim} numbers of voxels are needed, got {shape!r}")
         self.pairs = pairs
         self.validation_pairs = validation_pairs
         self.recipe = recipe if isinstance(recipe, Recipe) else Recipe(**(recipe or {}))

@@ -131,3 +131,13 @@ def test_a_table_without_training_rows_is_refused(folder):
     (folder / "pairs.csv").write_text("moving,fixed,split\na.nii.gz,b.nii.gz,test\n")
     with pytest.raises(InputError, match="no row has the split 'train'"):
         PairsData(folder / "pairs.csv").setup()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("images", "a.nii"), ("labels", "a.nii"), ("shape", (3, 3)), ("shape", "abc"), ("shape", (0, 4, 4))],
+)
+def test_a_list_that_is_none_is_refused_by_name(name, value):
+    settings = {"images": ["b.nii"], name: value}
+    with pytest.raises(InputError, match=f"data.{name}"):
+        SyntheticData(InputSpec(), **settings)
