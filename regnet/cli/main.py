@@ -20,6 +20,7 @@ VERBS = {
     "evaluate": "measure transforms of a table of pairs",
     "info": "say what is installed and which compiled core runs",
 }
+FAULT = 1
 MISTAKE = 2
 INTERRUPTED = 130
 TERMINATED = 143
@@ -39,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after ``regnet``; default: those of this process.
 
     Returns:
-        Exit status: 0, or 2 for a mistake of the user's, which was told in one line on stderr. With
-        ``REGNET_TRACEBACK=1`` the exception is raised instead.
+        Exit status: 0; 2 for a mistake of the user's; 1 for anything else that went wrong. Either was told in one line
+        on stderr. With ``REGNET_TRACEBACK=1`` the exception is raised instead.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -54,11 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("regnet: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, OSError, MemoryError, RuntimeError) as error:
-        if os.environ.get("REGNET_TRACEBACK") or not _is_mendable(error):
+    except Exception as error:
+        if os.environ.get("REGNET_TRACEBACK"):
             raise
-        print(f"regnet: error: {_one_line(error)}", file=sys.stderr)
-        return MISTAKE
+        if _is_mendable(error):
+            print(f"regnet: error: {_one_line(error)}", file=sys.stderr)
+            return MISTAKE
+        where = "REGNET_TRACEBACK=1 shows where"
+        print(f"regnet: error: {type(error).__name__}: {_one_line(error)} ({where})", file=sys.stderr)
+        return FAULT
 
 
 @contextmanager
@@ -111,9 +116,9 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
 
 
 def _is_mendable(error: BaseException) -> bool:
-    """Whether the user can do something about it: a RuntimeError is a fault of ours, but for two of them."""
+    """Whether the user can do something about it: all else is a fault of ours, but for two RuntimeErrors."""
     known = ("regnet's compiled operators", "can't allocate memory")
-    return not isinstance(error, RuntimeError) or any(text in str(error) for text in known)
+    return isinstance(error, ValueError | OSError | MemoryError) or any(text in str(error) for text in known)
 
 
 def _one_line(error: BaseException) -> str:

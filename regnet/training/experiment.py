@@ -1,7 +1,8 @@
 """One training run from a configuration: make its parts, fit, judge the best weights."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,12 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
         InputError: the run's folder holds another run, a checkpoint does not fit, a class refuses its arguments, no
             objective was logged, training stopped on a loss that is not finite, or an image is at fault.
     """
-    pl.seed_everything(config["seed"], workers=True, verbose=False)
-    trusted = packages(config["model"])  # whoever writes a configuration trusts what it names
-    model = describe(config["model"], trusted)
-    network = build(config["model"], trusted)
+    with _blame("seed"):
+        pl.seed_everything(config["seed"], workers=True, verbose=False)
+    with _blame("model"):
+        trusted = packages(config["model"])  # whoever writes a configuration trusts what it names
+        model = describe(config["model"], trusted)
+        network = build(config["model"], trusted)
     folder = Path(config["paths"]["run_dir"])
     checkpoint = config["ckpt_path"]
     if checkpoint:
@@ -56,8 +59,11 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     )
     callbacks = [make(block) for block in config["callbacks"].values() if block]
     loggers = [make(block) for block in config["logger"].values() if block]
+    with _blame("optimizer or scheduler"):
+        module.configure_optimizers()  # once to try, before anything is read
     bar = any(isinstance(callback, ProgressBar) for callback in callbacks)  # none configured: none, not Lightning's own
-    trainer = make(config["trainer"], callbacks=callbacks, logger=loggers, enable_progress_bar=bar)
+    with _blame("trainer"):
+        trainer = make(config["trainer"], callbacks=callbacks, logger=loggers, enable_progress_bar=bar)
     write_config(config, folder)
     try:
         return _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
@@ -67,9 +73,19 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     except MisconfigurationException as error:
         raise InputError(f"config: {error}") from error
     finally:
-        # A Weights & Biases run ends with its job, or the next job of a grid would write into it.
         for logger in loggers:
-            getattr(getattr(logger, "_experiment", None), "finish", int)()
+            _finish(logger)
+
+
+@contextmanager
+def _blame(group: str) -> Iterator[None]:
+    """Say which part of the configuration a value was in that its class did not take."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (TypeError, ValueError, AssertionError, AttributeError) as error:
+        raise InputError(f"config: {group}: {' '.join(str(error).split())}") from error
 
 
 def _fit(
@@ -92,6 +108,13 @@ def _fit(
     if objective not in logged:
         raise InputError(f"objective: no {objective!r} was logged, only {', '.join(sorted(logged))}")
     return logged[objective]
+
+
+def _finish(logger: Any) -> None:
+    """End a Weights & Biases run with its job, or the next job of a grid would write into it."""
+    run = getattr(logger, "_experiment", None)  # not `experiment`, which would begin one
+    if hasattr(run, "finish"):
+        run.finish()
 
 
 def _best_checkpoint(trainer: pl.Trainer) -> str | None:

@@ -34,5 +34,6 @@ def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str
         if "moving_labels" in batch and "fixed_labels" in batch:
             moved = ops.warp_labels(batch["moving_labels"][n : n + 1], flow, mode="nearest")
             overlap = metrics.dice(moved, batch["fixed_labels"][n : n + 1])
-            values["dice"].append(fmean(overlap.values()) if overlap else float("nan"))
+            if overlap:  # a pair without any label says nothing
+                values["dice"].append(fmean(overlap.values()))
     return {name: fmean(each) for name, each in values.items()}

@@ -69,11 +69,16 @@ def _add_info(subparsers: object) -> None:
     subparsers.add_parser("info")  # type: ignore[attr-defined]
 
 
-def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_is_one_line_that_says_how_to_see_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def run(_: object) -> int:
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(module, "_module", lambda verb: SimpleNamespace(add_parser=_add_info, run=run))
+    assert regnet("info") == 1
+    assert capsys.readouterr().err == "regnet: error: RuntimeError: a bug (REGNET_TRACEBACK=1 shows where)\n"
+    monkeypatch.setenv("REGNET_TRACEBACK", "1")
     with pytest.raises(RuntimeError, match="a bug"):
         regnet("info")
 
