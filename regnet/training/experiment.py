@@ -34,6 +34,8 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
             objective was logged, training stopped on a loss that is not finite, or an image is at fault.
     """
     with _blame("seed"):
+        if not isinstance(config["seed"], int):  # Lightning would take none for any, and no run could be repeated
+            raise ValueError(f"must be a whole number, got {config['seed']!r}")
         pl.seed_everything(config["seed"], workers=True, verbose=False)
     with _blame("model"):
         trusted = packages(config["model"])  # whoever writes a configuration trusts what it names
