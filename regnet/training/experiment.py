@@ -114,8 +114,8 @@ def _fit(
 
 def _finish(logger: Any) -> None:
     """End a Weights & Biases run with its job, or the next job of a grid would write into it."""
-    run = getattr(logger, "_experiment", None)  # not `experiment`, which would begin one
-    if hasattr(run, "finish"):
+    run: Any = getattr(logger, "_experiment", None)  # not `experiment`, which would begin one
+    if run is not None and hasattr(run, "finish"):
         run.finish()
 
 
