@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the figures here")
     args = parser.parse_args()
     table = Table(title=f"regnet.ops against grid_sample of torch {torch.__version__}, float32, CPU")
-    for heading in ("operation", "threads", "ns / voxel", "grid_sample", "times faster", "wanted"):
+    for heading in ("operation", "thr", "ns/voxel", "torch", "faster", "wanted"):
         table.add_column(heading, justify="left" if heading == "operation" else "right", no_wrap=True)
     results = [row for threads in args.threads for row in rows(threads)]
     for r in results:
