@@ -59,6 +59,6 @@ def extrapolate_code(extrapolate: Extrapolate) -> int:
     Raises:
         ValueError: none of True, False, "center", "edge".
     """
-    if not isinstance(extrapolate, bool | str) or extrapolate not in _EXTRAPOLATE:
+    if not isinstance(extrapolate, (bool, str)) or extrapolate not in _EXTRAPOLATE:
         raise ValueError(f'extrapolate must be True, False, "center" or "edge", got {extrapolate!r}')
     return _EXTRAPOLATE[extrapolate]

@@ -55,8 +55,8 @@ def save(path, image, slope=None):
     data = image.data[0].numpy()
     affine = np.eye(4)
     ndim = image.grid.ndim
-    affine[:ndim, :ndim] = image.grid.affine[:ndim, :ndim]
-    affine[:ndim, 3] = image.grid.affine[:ndim, ndim]
+    affine[:ndim, :ndim] = image.grid.affine[:ndim, :ndim].numpy()
+    affine[:ndim, 3] = image.grid.affine[:ndim, ndim].numpy()
     if slope is None:
         nib.save(nib.Nifti1Image(data, affine), path)
         return path

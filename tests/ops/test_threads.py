@@ -119,7 +119,8 @@ before = len(os.listdir("/proc/self/task"))
 print(threads(1) - before, threads(3) - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["0", "2"]
+    # 4: torch 2.4 carries an OpenMP runtime under a name of its own, which has its team beside ours
+    assert done.stdout.split() in (["0", "2"], ["0", "4"])
 
 
 class Warps(Dataset[Tensor]):
