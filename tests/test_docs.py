@@ -33,7 +33,7 @@ SMALLER = (
 )
 
 
-def found(path: Path) -> Path:
+def installed(path: Path) -> Path:
     """Where a path of the repository is when the package is installed, not beside the documents."""
     return PACKAGE.parent / path.relative_to(ROOT) if path.is_relative_to(ROOT / "regnet") else path
 
@@ -68,14 +68,14 @@ def test_every_make_target_exists(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
 def test_every_link_leads_to_a_file(path: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", path.read_text(encoding="utf-8"))
-    assert not [link for link in links if not found(path.parent / link).exists()]
+    assert not [link for link in links if not installed(path.parent / link).exists()]
 
 
 def test_every_path_that_the_architecture_names_exists() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     paths = re.findall(r"`((?:regnet|csrc|configs|tests|tools|benchmarks|docs)/[\w/.]*)`", text)
     assert "regnet/ops/" in paths
-    present = [found(ROOT / name) for name in paths]
+    present = [installed(ROOT / name) for name in paths]
     assert not [path for path in present if "csrc" not in path.parts and not path.exists()]
 
 
