@@ -46,7 +46,9 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     if checkpoint:
         check_checkpoint(Path(checkpoint), model)
     elif (folder / "checkpoints" / "last.ckpt").exists():
-        raise InputError(f"{folder}: holds a run; go on with `regnet train --resume`, or choose another hydra.run.dir")
+        raise InputError(
+            f"{folder}: holds a run; go on with `regnet train --resume {folder}`, or set another hydra.run.dir"
+        )
 
     data = make(config["data"])
     spec = getattr(data, "spec", None)
@@ -99,6 +101,7 @@ def _fit(
     test: bool,
 ) -> float:
     warnings.filterwarnings("ignore", ".*does not have many workers.*")  # the data's configuration says how many
+    warnings.filterwarnings("ignore", ".*Checkpoint directory .* not empty.*")  # a run that goes on
     warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning 2.6 with torch 2.13
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
     best = _best_checkpoint(trainer)

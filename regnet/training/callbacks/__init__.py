@@ -2,5 +2,6 @@
 
 from regnet.training.callbacks.checkpoint import Checkpoint
 from regnet.training.callbacks.panels import Panels
+from regnet.training.callbacks.progress import Progress
 
-__all__ = ["Checkpoint", "Panels"]
+__all__ = ["Checkpoint", "Panels", "Progress"]
