@@ -16,12 +16,15 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from regnet.config import config_dir
 from regnet.errors import InputError
 from regnet.training.configuration import check_keys, flat_keys, nearest, read_run
 from regnet.training.experiment import run_experiment
+
+
+_VALUED_FLAGS = ("--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn", "--package", "-p", "--resume")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: a key, file or image is wrong; the message names it.
     """
-    words = list(arguments.overrides)
+    words = _flags_first(arguments.overrides)
     # A user's own classes are found from where the user stands, and beside the user's configuration.
     sys.path.extend([os.getcwd(), *_config_dirs(words)])
     if words[:1] == ["--resume"]:
@@ -68,6 +71,8 @@ def train(config: DictConfig) -> float:
         plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
         check_keys(plain, get_object)
         objective = run_experiment(plain, lambda block, **more: instantiate(block, _convert_="all", **more))
+    except MissingMandatoryValue as error:
+        raise InputError(f"config: {error.full_key} is not set: {error.full_key}=VALUE") from error
     except (OmegaConfBaseException, HydraException) as error:
         raise InputError(f"config: {error.__cause__ or error}") from error
     print(f"{plain['objective']} {objective:.4f} in {plain['paths']['run_dir']}")
@@ -81,6 +86,18 @@ def _job(config: DictConfig) -> float:
         return train(config)
     except (ValueError, OSError) as error:
         raise SystemExit(2) from error  # past Hydra, which would announce it in lines of its own
+
+
+def _flags_first(words: Sequence[str]) -> list[str]:
+    """Hydra takes its own flags before the overrides only; people put them anywhere."""
+    flags: list[str] = []
+    overrides: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        (flags if word.startswith("-") else overrides).append(word)
+        if word in _VALUED_FLAGS:
+            flags.extend(value for value in [next(rest, None)] if value is not None)
+    return flags + overrides
 
 
 def _config_dirs(words: Sequence[str]) -> list[str]:

@@ -89,7 +89,7 @@ def _find(config: Mapping[str, Any], trust: Sequence[str]) -> type[nn.Module]:
         raise ValueError(f"no model part is called {target!r}" + (f": did you mean {close[0]!r}?" if close else ""))
     if not _inside(module, trusted):
         package = module.split(".")[0]
-        raise ValueError(f"{target} is code from outside regnet: trust the package {package!r} to load it")
+        raise ValueError(f"{target} is code from outside regnet: trust the package {package!r} to load it (--trust)")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
