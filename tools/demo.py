@@ -67,7 +67,7 @@ def main() -> int:
     train(run, experiment)
     model = load_model(run)
 
-    console.rule(f"2. Register {unseen} synthetic pairs it has not seen, whose true deformation is known")
+    console.rule(f"2. Register {unseen} unseen synthetic pairs, whose true deformation is known")
     table = write_unseen(model, out / "unseen", unseen)
     before = evaluate(table, "none", out / "unseen" / "before")
     after = evaluate(table, out / "unseen", out / "unseen" / "network")
@@ -82,7 +82,7 @@ def main() -> int:
     ):
         seconds = register_real(run, folder, steps)
         rows[f"{name} ({seconds:.0f} s)"] = evaluate(table, folder, folder)
-    show(f"{PAIR}, in-sample: both brains made the training data, this pair did not", rows, REAL)
+    show(f"{PAIR}, in-sample: the training data came from these two brains", rows, REAL)
 
     console.rule(f"Done in {(time.perf_counter() - began) / 60:.1f} minutes")
     show_files(out)

@@ -34,11 +34,11 @@ _COLUMNS = {
     "dice": ("Dice", ".3f"),
     "hd95_mm": ("HD95\nmm", ".2f"),
     "lncc": ("LNCC", ".3f"),
-    "displacement_mean_mm": ("|u| mm\nmean", ".2f"),
-    "displacement_max_mm": ("|u| mm\nmax", ".2f"),
-    "folding_percent": ("% det\n<= 0", ".4f"),
+    "displacement_mean_mm": ("mean\nmm", ".2f"),
+    "displacement_max_mm": ("most\nmm", ".2f"),
+    "folding_percent": ("%\nfolded", ".4f"),
     "sdlogj": ("SDlogJ", ".3f"),
-    "epe_mean_mm": ("true\nerr. mm", ".2f"),
+    "epe_mean_mm": ("error\nmm", ".2f"),
 }
 _MEANING = {
     "dice": "mean over the labels; dice_L is label L; 1 is best",
@@ -93,12 +93,18 @@ def run(args: argparse.Namespace) -> int:
     written = [args.out / "cases.csv", args.out / "summary.json"] if args.out else []
     with outputs(written, args.overwrite, [args.pairs]):
         console = Console(stderr=True)
-        jobs = track(list(zip(pairs, files, strict=True)), "evaluating", console=console, transient=True)
+        jobs = track(
+            list(zip(pairs, files, strict=True)),
+            "evaluating",
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
         rows = [evaluate_pair(pair, file, args.labels) for pair, file in jobs]
         if args.out:
             _write_cases(written[0], rows)
             _write_summary(written[1], rows, args)
-    _print_summary(f"{len(rows)} pairs, transforms: {args.transforms}", rows)
+    _print_summary(f"{len(rows)} {'pair' if len(rows) == 1 else 'pairs'}, transforms: {args.transforms}", rows)
     for path in written:
         print(path)
     return 0

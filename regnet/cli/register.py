@@ -1,6 +1,8 @@
 """``regnet register``: one pair of images in, moved image and transform out."""
 
 import argparse
+import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
             check_same_grid(labels, moving.grid, moving.name)
+        if args.trust:
+            sys.path.append(os.getcwd())  # a trusted package is found from where the user stands, as in training
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
         with _progress_bar() as bar:
             task = bar.add_task("refining", total=args.refine, loss="", visible=args.refine > 0)
@@ -171,6 +175,7 @@ def _write(args: argparse.Namespace, moving: Image, fixed: Image, labels: Image 
 
 
 def _progress_bar() -> Progress:
+    console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -178,8 +183,9 @@ def _progress_bar() -> Progress:
         TextColumn("{task.fields[loss]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
 
 
