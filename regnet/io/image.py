@@ -1,6 +1,6 @@
 """Images and label maps: NIfTI, MGH and grey 2-D PNG/TIFF."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,10 @@ class Image:
         header: the nibabel header it came with, None if it had none.
     """
 
-    data: Tensor
+    data: Tensor = field(repr=False)
     grid: Grid
     path: Path | None = None
-    header: Any = None
+    header: Any = field(default=None, repr=False)
 
     @property
     def name(self) -> str:

@@ -22,7 +22,7 @@ _LINES = 36  # grid lines along the longer side of the slice
 _MARGIN = 0.06  # around the content, of its size
 _COLOURS = LinearSegmentedColormap.from_list("regnet", colormaps["plasma"](np.linspace(0.3, 1, 64)))
 _SIDE = 3.2  # inches of a panel's longer side
-_BAR = 0.45  # inches to the right, for the colour bar
+_BAR = 0.55  # inches to the right, for the colour bar
 _TITLE = 0.34  # inches above
 _DPI = 150
 

@@ -1,7 +1,7 @@
 """A map of the world given by a displacement field."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ class Transform:
         ValueError: the field does not have the shape of the grid.
     """
 
-    flow: Tensor
+    flow: Tensor = field(repr=False)
     grid: Grid
 
     def __post_init__(self) -> None:
