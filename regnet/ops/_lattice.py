@@ -1,7 +1,7 @@
 """A spline sampled on an axis-aligned lattice, and its adjoint: one axis at a time."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,69 +11,54 @@ from regnet.ops._library import define_linear
 
 
 class Ramps(NamedTuple):
-    """Where a lattice lies: sample ``p`` of axis ``d`` at ``(scale[d] * p + offset[d]) / divisor[d]`` of the nodes."""
+    """Where a lattice lies: sample ``p`` of an axis at ``(scale * p / spacing + offset) / divisor`` of the nodes.
 
-    scale: list[float]
-    offset: list[float]
-    divisor: list[float]
+    Whole numbers where they may be sizes that ``torch.compile`` does not know, which are no floats for torch 2.4.
+    """
+
+    spacing: list[float]
+    scale: list[int]
+    offset: list[int]
+    divisor: list[int]
 
 
-def _kernel(
-    image: Tensor,
-    out: Tensor,
-    shape: Sequence[int],
-    order: list[int],
-    bound: list[int],
-    scale: list[float],
-    offset: list[float],
-    divisor: list[float],
-    adjoint: bool,
-) -> None:
+class _Axis(NamedTuple):
+    order: int
+    bound: int
+    spacing: float
+    scale: int
+    offset: int
+    divisor: int
+
+    def keeps_voxels(self) -> bool:
+        """Whether every sample is its own node."""
+        return self.order < 2 and self.offset == 0 and self.scale == self.divisor * self.spacing
+
+
+def _kernel(image: Tensor, out: Tensor, shape: Sequence[int], *rest: Any) -> None:
+    *per_axis, adjoint = rest
+    axes = [_Axis(*values) for values in zip(*per_axis, strict=True)]
     sizes = image.shape[2:]
-    same = [
-        n == m and o < 2 and (s, t) == (q, 0)
-        for n, m, o, s, t, q in zip(sizes, shape, order, scale, offset, divisor, strict=True)
-    ]
+    moved = [d for d, axis in enumerate(axes) if sizes[d] != shape[d] or not axis.keeps_voxels()]
     # What shrinks goes first and what grows last, so that little is carried between; and the last axis, whose lines
     # do not lie side by side, goes where the image is smallest.
-    shrinking = [d for d in range(len(shape)) if not same[d] and shape[d] < sizes[d]]
-    growing = [d for d in reversed(range(len(shape))) if not same[d] and shape[d] >= sizes[d]]
-    axes = shrinking + growing
-    if not axes:
+    passes = [d for d in moved if shape[d] < sizes[d]] + [d for d in reversed(moved) if shape[d] >= sizes[d]]
+    if not passes:
         out.copy_(image)
     source = image.contiguous()
-    for d in axes:
-        target = out
-        if d != axes[-1]:
-            target = source.new_empty([shape[d] if axis == d + 2 else n for axis, n in enumerate(source.shape)])
-        _core.native().lattice(
-            _core.threads(),
-            _core.ref(source),
-            _core.ref(target),
-            d,
-            order[d],
-            bound[d],
-            scale[d],
-            offset[d],
-            divisor[d],
-            adjoint,
-        )
+    for d in passes:
+        between = [*source.shape[: d + 2], shape[d], *source.shape[d + 3 :]]
+        target = out if d == passes[-1] else source.new_empty(between)
+        _core.native().lattice(_core.threads(), _core.ref(source), _core.ref(target), d, *axes[d], adjoint)
         source = target
 
 
 _apply = define_linear(
     "lattice",
-    "SymInt[] shape, int[] order, int[] bound, float[] scale, float[] offset, float[] divisor, bool adjoint",
+    "SymInt[] shape, int[] order, int[] bound, "
+    "float[] spacing, SymInt[] scale, SymInt[] offset, SymInt[] divisor, bool adjoint",
     _kernel,
-    lambda sizes, _, order, bound, scale, offset, divisor, adjoint: (
-        list(sizes),
-        order,
-        bound,
-        scale,
-        offset,
-        divisor,
-        not adjoint,
-    ),
+    lambda sizes, _, *rest: (list(sizes), *rest[:-1], not rest[-1]),
     lambda _, shape, *rest: shape,
 )
 

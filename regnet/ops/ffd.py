@@ -46,7 +46,6 @@ def ffd(control: Tensor, shape: Sequence[int], spacing: float | Sequence[float])
             f"control must have at least {tuple(needed)} points along the axes, to cover {tuple(sizes)} voxels at a "
             f"spacing of {spacing!r}, got {tuple(control.shape[2:])}"
         )
-    steps = [float(s) for s in spacings]
-    ramps = Ramps([1.0] * ndim, steps, steps)
+    ramps = Ramps([float(s) for s in spacings], *[[1] * ndim] * 3)
     zero = BOUNDS.index("zero")  # beyond the last tap that counts, there may be no point
     return lattice(control, sizes, [3] * ndim, [zero] * ndim, ramps, False, dtype).to(control.dtype)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from regnet.ops import _check
@@ -64,10 +65,10 @@ def resize_flow(
     """
     ndim = _check.field("flow", flow)
     sizes = _sizes(flow, shape, factor, ndim)
-    scale, _, divisor = _ramps(flow.shape[2:], sizes, anchor)
-    gains = [q / s if s else 1.0 for s, q in zip(scale, divisor, strict=True)]
-    gain = flow.new_tensor(gains).reshape(1, ndim, *[1] * ndim)
-    return resize(flow * gain, sizes, None, anchor, order, bound, prefilter)
+    _, scale, _, divisor = _ramps(flow.shape[2:], sizes, anchor)
+    gains = [c / a if a else 1.0 for a, c in zip(scale, divisor, strict=True)]
+    scaled = torch.stack([channel * gain for channel, gain in zip(flow.unbind(1), gains, strict=True)], 1)
+    return resize(scaled, sizes, None, anchor, order, bound, prefilter)
 
 
 def restrict(
@@ -133,11 +134,9 @@ def _ramps(nodes: Sequence[int], samples: Sequence[int], anchor: str) -> Ramps:
     """Where the samples lie on the grid of the nodes."""
     if anchor not in _ANCHORS:
         raise ValueError(f'anchor must be "edges" or "centers", got {anchor!r}')
+    spacing = [1.0] * len(nodes)
     if anchor == "edges":  # x = (p + 1/2) n / m - 1/2
-        return Ramps(
-            [2.0 * n for n in nodes],
-            [1.0 * (n - m) for n, m in zip(nodes, samples, strict=True)],
-            [2.0 * m for m in samples],
-        )
-    scale = [n - 1.0 if m > 1 else 0.0 for n, m in zip(nodes, samples, strict=True)]
-    return Ramps(scale, [0.0] * len(scale), [max(m - 1.0, 1.0) for m in samples])
+        offset = [n - m for n, m in zip(nodes, samples, strict=True)]
+        return Ramps(spacing, [2 * n for n in nodes], offset, [2 * m for m in samples])
+    scale = [n - 1 if m > 1 else 0 for n, m in zip(nodes, samples, strict=True)]
+    return Ramps(spacing, scale, [0] * len(scale), [m - 1 if m > 1 else 1 for m in samples])

@@ -23,7 +23,8 @@ struct Rows {
         std::vector<Entry> entries;
         entries.reserve(samples * (order + 1));
         for (int64_t p = 0; p < samples; ++p) {
-            const double x = (at.scale * double(p) + at.offset) / at.divisor, shifted = x - (order - 1) / 2.0, first = std::floor(shifted);
+            const double x = (at.scale * (double(p) / at.spacing) + at.offset) / at.divisor;
+            const double shifted = x - (order - 1) / 2.0, first = std::floor(shifted);
             double w[kMaxTaps];
             bspline_weights<double>(order, 0, shifted - first, w);
             for (int i = 0; i <= order; ++i) {

@@ -25,6 +25,7 @@ template <class Device> void prefilter(Device, const TensorRef& image, int axis,
 template <class Device> void box_sum(Device, const TensorRef& image, int axis, int64_t window);
 
 // Along one axis of contiguous tensors: a spline sampled at regular places, or the adjoint of that.
-struct Ramp { double scale, offset, divisor; };  // sample p lies at (scale p + offset) / divisor: one rounding, so that a tie of order 0 stays one
+// Sample p lies at (scale p / spacing + offset) / divisor: for whole numbers one rounding, so that a tie of order 0 stays one.
+struct Ramp { double spacing, scale, offset, divisor; };
 template <class Device> void lattice(Device, const TensorRef& from, const TensorRef& to, int axis, int order, Bound, const Ramp&, bool adjoint);
 }  // namespace regnet
