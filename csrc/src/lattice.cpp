@@ -9,8 +9,9 @@ void lattice<Cpu>(Cpu cpu, const TensorRef& from, const TensorRef& to, int axis,
     by_dtype(from.dtype, [&](auto zero) {
         using T = decltype(zero);
         const Rows<T> rows(order, bound, at, adjoint ? m : n, adjoint ? n : m, adjoint);
-        const bool beside = inner * sizeof(T) >= 64 || outer * inner * sizeof(T) < 64;  // enough neighbours for a vector, or no lines for a bundle
-        (beside ? for_rows<T> : for_bundles<T>)(cpu, rows, static_cast<const T*>(from.data), static_cast<T*>(to.data), outer, n, inner);
+        constexpr int64_t few = 64 / sizeof(T);  // lines in a bundle
+        const bool bundled = inner < few && outer * inner >= few && n + m <= 8192;  // which should stay in the cache
+        (bundled ? for_bundles<T> : for_rows<T>)(cpu, rows, static_cast<const T*>(from.data), static_cast<T*>(to.data), outer, n, inner);
     });
 }
 }  // namespace regnet

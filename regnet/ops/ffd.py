@@ -21,7 +21,7 @@ def ffd(control: Tensor, shape: Sequence[int], spacing: float | Sequence[float])
         control: ``(N, D, *grid)``, voxels; channel ``d`` lies along spatial axis ``d``. Points beyond those needed do
             nothing.
         shape: D sizes of the field.
-        spacing: voxels between control points, any positive number, one or one per axis.
+        spacing: voxels between control points, any positive number (above 1e-9), one or one per axis.
 
     Returns:
         ``(N, D, *shape)``, voxels, of the type of ``control``; computed in float64 if it is, else in float32. The
@@ -38,8 +38,8 @@ def ffd(control: Tensor, shape: Sequence[int], spacing: float | Sequence[float])
     _, dtype = _check.together(control=control)
     sizes = _check.shape("shape", shape, ndim)
     spacings = [spacing] * ndim if isinstance(spacing, (int, float)) else list(spacing)
-    if len(spacings) != ndim or not all(0 < s < math.inf for s in spacings):
-        raise ValueError(f"spacing must be positive and finite, one or {ndim} (one per axis), got {spacing!r}")
+    if len(spacings) != ndim or not all(1e-9 < s < math.inf for s in spacings):
+        raise ValueError(f"spacing must be finite and above 1e-9, one or {ndim} (one per axis), got {spacing!r}")
     needed = [math.floor((n - 1) / s) + 4 if n else 0 for n, s in zip(sizes, spacings, strict=True)]
     if any(have < want for have, want in zip(control.shape[2:], needed, strict=True)):
         raise ValueError(

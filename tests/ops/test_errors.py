@@ -103,6 +103,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "ffd: number of sizes": (lambda: ops.ffd(FLOW, (4,), 4), r"\(4,\)"),
     "ffd: number of spacings": (lambda: ops.ffd(FLOW, (4, 5), (4,)), r"\(4,\)"),
     "ffd: no spacing": (lambda: ops.ffd(FLOW, (4, 5), 0), "spacing"),
+    "ffd: a spacing that is no number": (lambda: ops.ffd(FLOW, (4, 5), (1, NAN)), "nan"),
+    "ffd: next to no spacing": (lambda: ops.ffd(FLOW, (4, 5), 5e-324), "5e-324"),
     "ffd: an infinite spacing": (lambda: ops.ffd(FLOW, (4, 5), INF), "inf"),
     "ffd: too few points": (lambda: ops.ffd(FLOW, (4, 9), (4, 4)), r"\(4, 6\)"),
     "box_sum: even window": (lambda: ops.box_sum(IMAGE, 4), "4"),

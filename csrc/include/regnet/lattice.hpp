@@ -19,25 +19,24 @@ struct Rows {
     std::vector<int64_t> start;  // row r is taps start[r] .. start[r + 1] - 1
 
     Rows(int order, Bound bound, Ramp at, int64_t nodes, int64_t samples, bool adjoint) : start((adjoint ? nodes : samples) + 1) {
-        struct Entry { int64_t row, column; double weight; };
-        std::vector<Entry> entries;
-        entries.reserve(samples * (order + 1));
-        for (int64_t p = 0; p < samples; ++p) {
-            const double x = (at.scale * (double(p) / at.spacing) + at.offset) / at.divisor;
-            const double shifted = x - (order - 1) / 2.0, first = std::floor(shifted);
-            double w[kMaxTaps];
-            bspline_weights<double>(order, 0, shifted - first, w);
-            for (int i = 0; i <= order; ++i) {
-                const Node node = fold(bound, int64_t(first) + i, nodes);
-                if (node.sign == 0 || w[i] == 0) continue;
-                entries.push_back({adjoint ? node.index : p, adjoint ? p : node.index, node.sign * w[i]});
+        const auto each = [&](auto&& tap) {
+            for (int64_t p = 0; p < samples; ++p) {
+                const double x = (at.scale * (double(p) / at.spacing) + at.offset) / at.divisor;
+                const double shifted = x - (order - 1) / 2.0, first = std::floor(shifted);
+                double w[kMaxTaps];
+                bspline_weights<double>(order, 0, shifted - first, w);
+                for (int i = 0; i <= order; ++i) {
+                    const Node node = fold(bound, int64_t(first) + i, nodes);
+                    if (node.sign == 0 || w[i] == 0) continue;
+                    adjoint ? tap(node.index, p, node.sign * w[i]) : tap(p, node.index, node.sign * w[i]);
+                }
             }
-        }
-        for (const Entry& e : entries) ++start[e.row + 1];
+        };
+        each([&](int64_t row, int64_t, double) { ++start[row + 1]; });
         for (size_t r = 1; r < start.size(); ++r) start[r] += start[r - 1];
-        taps.resize(entries.size());
+        taps.resize(start.back());
         std::vector<int64_t> next = start;
-        for (const Entry& e : entries) taps[next[e.row]++] = {e.column, T(e.weight)};
+        each([&](int64_t row, int64_t column, double weight) { taps[next[row]++] = {column, T(weight)}; });
     }
     int64_t count() const { return int64_t(start.size()) - 1; }
 
@@ -62,26 +61,28 @@ struct Rows {
 
 template <class T> using Pack = typename LaneOf<T, 32 / int(sizeof(T))>::type;
 
-// (outer, n, inner) -> (outer, m, inner), contiguous.  Lines side by side in memory are taken as they lie.
+// (outer, n, inner) -> (outer, m, inner), contiguous, every line taken as it lies: fast for lines side by side.
 template <class T>
 void for_rows(Cpu cpu, const Rows<T>& rows, const T* from, T* to, int64_t outer, int64_t n, int64_t inner) {
-    constexpr int64_t width = 4096, lanes = 32 / sizeof(T);  // a piece of a row, so that those of a few taps stay in the cache
-    const int64_t m = rows.count(), pieces = (inner + width - 1) / width;
+    constexpr int64_t width = 4096, span = 16, lanes = 32 / sizeof(T);  // pieces of some rows, so that what they share stays in the cache
+    const int64_t m = rows.count(), pieces = (inner + width - 1) / width, spans = (m + span - 1) / span;
     const int team = cpu.team(outer * std::max(n, m) * inner);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t unit = 0; unit < outer * pieces * m; ++unit) {
-        const int64_t r = unit % m, piece = unit / m % pieces, o = unit / m / pieces;
+    for (int64_t unit = 0; unit < outer * pieces * spans; ++unit) {
+        const int64_t first = unit % spans * span, piece = unit / spans % pieces, o = unit / spans / pieces;
         const int64_t end = std::min(inner, (piece + 1) * width);
         const T* source = from + o * n * inner;
-        T* target = to + (o * m + r) * inner;
-        int64_t i = piece * width;
-        for (; i + 4 * lanes <= end; i += 4 * lanes) rows.template apply<Pack<T>, 4>(r, source + i, inner, target + i);
-        for (; i + lanes <= end; i += lanes) rows.template apply<Pack<T>, 1>(r, source + i, inner, target + i);
-        for (; i < end; ++i) rows.template apply<T, 1>(r, source + i, inner, target + i);
+        for (int64_t r = first; r < std::min(first + span, m); ++r) {
+            T* target = to + (o * m + r) * inner;
+            int64_t i = piece * width;
+            for (; i + 4 * lanes <= end; i += 4 * lanes) rows.template apply<Pack<T>, 4>(r, source + i, inner, target + i);
+            for (; i + lanes <= end; i += lanes) rows.template apply<Pack<T>, 1>(r, source + i, inner, target + i);
+            for (; i < end; ++i) rows.template apply<T, 1>(r, source + i, inner, target + i);
+        }
     }
 }
 
-// The same for lines that do not lie side by side: a bundle of them at a time, transposed.
+// The same by bundles of lines, transposed so that they lie side by side.
 template <class T>
 void for_bundles(Cpu cpu, const Rows<T>& rows, const T* from, T* to, int64_t outer, int64_t n, int64_t inner) {
     constexpr int64_t W = 64 / sizeof(T);
