@@ -61,5 +61,9 @@ PYBIND11_MODULE(REGNET_MODULE, m) {
         prefilter(Cpu{threads}, ref(image), axis, order, Bound(bound), adjoint);
     }, nogil);
     m.def("box_sum", [](int threads, const Tensor& image, int axis, int64_t window) { box_sum(Cpu{threads}, ref(image), axis, window); }, nogil);
+    m.def("lattice", [](int threads, const Tensor& from, const Tensor& to, int axis, int order, int bound, double spacing, double scale,
+                        double offset, double divisor, bool adjoint) {
+        lattice(Cpu{threads}, ref(from), ref(to), axis, order, Bound(bound), {spacing, scale, offset, divisor}, adjoint);
+    }, nogil);
     m.def("supports_v3", &supports_v3);
 }

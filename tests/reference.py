@@ -322,16 +322,56 @@ def jacobian_determinant(flow: Any) -> Array:
 def resize_positions(n: int, size: int, anchor: str) -> Array:
     """``(size,)``: where on an axis of n samples each of ``size`` new samples lies."""
     i = np.arange(size)
-    return (i + 0.5) * n / size - 0.5 if anchor == "edges" else i * (n - 1) / (size - 1)
+    return (i + 0.5) * n / size - 0.5 if anchor == "edges" else i * (n - 1) / max(size - 1, 1)
 
 
-def resize(image: Any, shape: Sequence[int], anchor: str = "edges", order: Any = 1, bound: Any = "dct2") -> Array:
-    result = prefilter(image, order, bound)
-    ndim = result.ndim - 2
-    for d, (size, o, b) in enumerate(zip(shape, per_axis(order, ndim), per_axis(bound, ndim), strict=True)):
-        n = result.shape[2 + d]
-        result = along(axis_matrix(resize_positions(n, size, anchor), n, o, b), result, 2 + d)
-    return result
+def resize_matrices(
+    shape: Sequence[int], sizes: Sequence[int], anchor: str, order: Any, bound: Any, prefilter: bool
+) -> list[Array]:
+    """``(size, n)`` an axis: from the samples (or, without ``prefilter``, the coefficients) to the new samples."""
+    matrices = []
+    orders, bounds = per_axis(order, len(shape)), per_axis(bound, len(shape))
+    for n, size, o, b in zip(shape, sizes, orders, bounds, strict=True):
+        matrix = axis_matrix(resize_positions(n, size, anchor), n, o, b)
+        matrices.append(matrix @ filter_matrix(n, o, b) if prefilter else matrix)
+    return matrices
+
+
+def along_all(matrices: Sequence[Array], image: Array) -> Array:
+    """One matrix along each spatial axis of ``(N, C, *spatial)``."""
+    for d, matrix in enumerate(matrices):
+        image = along(matrix, image, 2 + d)
+    return image
+
+
+def resize(
+    image: Any, shape: Sequence[int], anchor: str = "edges", order: Any = 1, bound: Any = "dct2", prefilter: bool = True
+) -> Array:
+    image = array(image)
+    return along_all(resize_matrices(image.shape[2:], shape, anchor, order, bound, prefilter), image)
+
+
+def restrict(
+    image: Any, shape: Sequence[int], anchor: str = "edges", order: Any = 1, bound: Any = "dct2", prefilter: bool = True
+) -> Array:
+    """The adjoint of :func:`resize` from ``shape`` to the shape of ``image``."""
+    image = array(image)
+    matrices = resize_matrices(shape, image.shape[2:], anchor, order, bound, prefilter)
+    return along_all([matrix.T for matrix in matrices], image)
+
+
+def ffd_matrices(grid: Sequence[int], shape: Sequence[int], spacing: Any) -> list[Array]:
+    """``(voxels, control points)`` an axis."""
+    steps = per_axis(spacing, len(grid))
+    return [
+        bspline(3, np.arange(n)[:, None] / step + 1 - np.arange(points))
+        for points, n, step in zip(grid, shape, steps, strict=True)
+    ]
+
+
+def ffd(control: Any, shape: Sequence[int], spacing: Any) -> Array:
+    control = array(control)
+    return along_all(ffd_matrices(control.shape[2:], shape, spacing), control)
 
 
 def box_sum(image: Any, window: Any) -> Array:

@@ -5,17 +5,19 @@ axis ``d``. Fields live on the fixed grid and point into the moving image.
 """
 
 from regnet.ops.box import box_sum
+from regnet.ops.ffd import ffd
 from regnet.ops.fields import compose, identity, integrate, invert, warp
 from regnet.ops.jacobian import jacobian, jacobian_determinant
 from regnet.ops.labels import warp_labels
 from regnet.ops.prefilter import prefilter
-from regnet.ops.resize import resize, resize_flow
+from regnet.ops.resize import resize, resize_flow, restrict
 from regnet.ops.sampling import count, grad, hess, pull, push
 
 __all__ = [
     "box_sum",
     "compose",
     "count",
+    "ffd",
     "grad",
     "hess",
     "identity",
@@ -28,6 +30,7 @@ __all__ = [
     "push",
     "resize",
     "resize_flow",
+    "restrict",
     "warp",
     "warp_labels",
 ]

@@ -3,7 +3,7 @@
 ``torch.library.custom_op`` would do, but imports ``torch._dynamo`` (seconds) at the first call of every process.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -34,30 +34,38 @@ def plain(*tensors: Tensor | None) -> bool:
 
 
 def define_linear(
-    name: str, arguments: str, kernel: Callable[..., None], transposed: Callable[..., tuple]
+    name: str,
+    arguments: str,
+    kernel: Callable[..., None],
+    transposed: Callable[..., tuple],
+    shape: Callable[..., Sequence[int]] = lambda image, *_: image.shape[2:],
 ) -> Callable[..., Tensor]:
-    """Make a linear map of images, of one shape in and out, differentiable in every mode.
+    """Make a linear map of images differentiable in every mode.
 
     Args:
         name: of the operator, in ``torch.ops.regnet``.
         arguments: schema of what follows the image.
-        kernel: ``kernel(image, *arguments)`` works in place on a contiguous copy.
-        transposed: arguments -> the arguments that give the adjoint map.
+        kernel: ``kernel(image, out, *arguments)`` fills ``out``, which is contiguous; ``image`` may not be.
+        transposed: spatial shape of the image, arguments -> the arguments that give the adjoint map.
+        shape: image, arguments -> the spatial shape of the result; that of the image if not given.
     """
 
     def forward(image: Tensor, *args: Any) -> Tensor:
-        out = empty(image).copy_(image)
-        kernel(out, *args)
+        out = empty(image, *args)
+        if out.numel():
+            kernel(image, out, *args)
         return out
 
-    def empty(image: Tensor, *_: Any) -> Tensor:
-        return torch.empty(image.shape, dtype=image.dtype, device=image.device)
+    def empty(image: Tensor, *args: Any) -> Tensor:
+        sizes = [*image.shape[:2], *shape(image, *args)]
+        return torch.empty(sizes, dtype=image.dtype, device=image.device)
 
     def setup(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        _, *ctx.args = inputs
+        image, *ctx.args = inputs
+        ctx.sizes = image.shape[2:]
 
     def transpose(ctx: Any, grad: Tensor) -> tuple:
-        return apply(grad, *transposed(*ctx.args)), *[None] * len(ctx.args)
+        return apply(grad, *transposed(ctx.sizes, *ctx.args)), *[None] * len(ctx.args)
 
     op = define(name, f"(Tensor image, {arguments}) -> Tensor", forward, empty, transpose, setup)
 

@@ -34,15 +34,26 @@ def prefilter(image: Tensor, order: Order = 3, bound: Bound = "dct2") -> Tensor:
     return _filter(image.to(dtype), orders, bounds, False).to(image.dtype)
 
 
-def _kernel(image: Tensor, order: list[int], bound: list[int], adjoint: bool) -> None:
+def prefilter_adjoint(coeff: Tensor, order: Order, bound: Bound) -> Tensor:
+    """The adjoint of :func:`prefilter`, of the same arguments: with dct1 and replicate it is another filter."""
+    ndim = _check.image("coeff", coeff)
+    _, dtype = _check.together(coeff=coeff)
+    orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
+    if max(orders) < 2:
+        return coeff
+    return _filter(coeff.to(dtype), orders, bounds, True).to(coeff.dtype)
+
+
+def _kernel(image: Tensor, out: Tensor, order: list[int], bound: list[int], adjoint: bool) -> None:
+    out.copy_(image)
     for axis, (o, b) in enumerate(zip(order, bound, strict=True)):
         if o > 1:
-            _core.native().prefilter(_core.threads(), _core.ref(image), axis, o, b, adjoint)
+            _core.native().prefilter(_core.threads(), _core.ref(out), axis, o, b, adjoint)
 
 
 _filter = define_linear(
     "prefilter",
     "int[] order, int[] bound, bool adjoint",
     _kernel,
-    lambda order, bound, adjoint: (order, bound, not adjoint),
+    lambda _, order, bound, adjoint: (order, bound, not adjoint),
 )

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check
-from regnet.ops.fields import warp
-from regnet.ops.options import Bound, Order
+from regnet.ops._lattice import Ramps, lattice
+from regnet.ops.options import Bound, Order, bound_codes, order_codes
+from regnet.ops.prefilter import prefilter as _prefilter
+from regnet.ops.prefilter import prefilter_adjoint
 
 _ANCHORS = ("edges", "centers")
 
@@ -24,29 +26,27 @@ def resize(
 ) -> Tensor:
     """Interpolate an image on a finer or coarser grid.
 
-    No smoothing is done, so that shrinking takes samples.
+    No smoothing is done, so that shrinking takes samples; :func:`restrict` averages.
 
     Args:
         image: ``(N, C, *in)``.
         shape, factor: exactly one of them: the new sizes, or what the old ones are multiplied by (and rounded).
         anchor: what stays in place: the outer "edges" of the border voxels, or their "centers".
-        order, bound, prefilter: as :func:`regnet.ops.warp`.
+        order, bound, prefilter: as :func:`regnet.ops.warp`; the bound fills what lies outside.
 
     Returns:
-        ``(N, C, *shape)``.
+        ``(N, C, *shape)``, of the type of ``image``; computed in float64 if it is, else in float32.
 
     Raises:
-        ValueError: not an image, both or none of shape and factor, or an unknown anchor.
+        ValueError: not an image, both or none of shape and factor, or unknown words.
     """
     ndim = _check.image("image", image)
     sizes = _sizes(image, shape, factor, ndim)
-    scales = _scales(image.shape[2:], sizes, anchor)
-    matrix = torch.zeros(1, ndim, ndim + 1, dtype=torch.float64 if image.dtype == torch.float64 else torch.float32)
-    for d, scale in enumerate(scales):
-        matrix[0, d, d] = scale
-        matrix[0, d, ndim] = (scale - 1) / 2 if anchor == "edges" else 0.0
-    flow = matrix.new_zeros(1).to(image.device).expand(1, ndim, *sizes)  # one number: nothing is materialised
-    return warp(image, flow, order, bound, matrix=matrix.to(image.device), prefilter=prefilter)
+    _, dtype = _check.together(image=image)
+    ramps = _ramps(image.shape[2:], sizes, anchor)
+    orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
+    coeff = _prefilter(image.to(dtype), order, bound) if prefilter else image
+    return lattice(coeff, sizes, orders, bounds, ramps, False, dtype).to(image.dtype)
 
 
 def resize_flow(
@@ -65,14 +65,60 @@ def resize_flow(
     """
     ndim = _check.field("flow", flow)
     sizes = _sizes(flow, shape, factor, ndim)
-    gains = [1 / scale if scale else 1.0 for scale in _scales(flow.shape[2:], sizes, anchor)]
-    gain = flow.new_tensor(gains).reshape(1, ndim, *[1] * ndim)
-    return resize(flow, sizes, None, anchor, order, bound, prefilter) * gain
+    _, scale, _, divisor = _ramps(flow.shape[2:], sizes, anchor)
+    gains = [c / a if a else 1.0 for a, c in zip(scale, divisor, strict=True)]
+    scaled = torch.stack([channel * gain for channel, gain in zip(flow.unbind(1), gains, strict=True)], 1)
+    return resize(scaled, sizes, None, anchor, order, bound, prefilter)
+
+
+def restrict(
+    image: Tensor,
+    shape: Sequence[int],
+    anchor: str = "edges",
+    order: Order = 1,
+    bound: Bound = "dct2",
+    prefilter: bool = True,
+    normalize: bool = False,
+) -> Tensor:
+    """The adjoint of :func:`resize` from ``shape`` to the shape of ``image``: fine values summed into a coarse grid.
+
+    Args:
+        image: ``(N, C, *fine)``.
+        shape: D sizes of the coarse grid.
+        anchor, order, bound, prefilter: of the :func:`resize` whose adjoint this is; the prefilter's adjoint comes
+            last.
+        normalize: divide by ``restrict`` of ones, so that sums become weighted means and a constant stays what it is.
+            Coarse voxels that no fine one sees are 0.
+
+    Returns:
+        ``(N, C, *shape)``, of the type of ``image``; computed in float64 if it is, else in float32. The same bits for
+        any number of threads.
+
+    Raises:
+        ValueError: not an image, sizes that are not one positive number per axis, or unknown words.
+    """
+    ndim = _check.image("image", image)
+    sizes = _sizes(image, shape, None, ndim)
+    _, dtype = _check.together(image=image)
+    ramps = _ramps(sizes, image.shape[2:], anchor)
+    orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
+
+    def summed(fine: Tensor) -> Tensor:
+        coarse = lattice(fine, sizes, orders, bounds, ramps, True, dtype)
+        return prefilter_adjoint(coarse, order, bound) if prefilter else coarse
+
+    out = summed(image)
+    if normalize:
+        weight = summed(image.new_ones(1, 1, *image.shape[2:]))
+        out = out / weight.masked_fill(weight == 0, 1.0)
+    return out.to(image.dtype)
 
 
 def _sizes(image: Tensor, shape: Sequence[int] | None, factor: float | Sequence[float] | None, ndim: int) -> list[int]:
     if (shape is None) == (factor is None):
         raise ValueError(f"give exactly one of shape and factor, got shape={shape!r}, factor={factor!r}")
+    if 0 in image.shape[2:]:
+        raise ValueError(f"the image has no voxels, its shape is {tuple(image.shape)}")
     if shape is not None:
         sizes = _check.shape("shape", shape, ndim)
         if 0 in sizes:
@@ -84,10 +130,13 @@ def _sizes(image: Tensor, shape: Sequence[int] | None, factor: float | Sequence[
     return [max(1, round(n * f)) for n, f in zip(image.shape[2:], factors, strict=True)]
 
 
-def _scales(old: Sequence[int], new: Sequence[int], anchor: str) -> list[float]:
-    """Old voxels per new voxel."""
+def _ramps(nodes: Sequence[int], samples: Sequence[int], anchor: str) -> Ramps:
+    """Where the samples lie on the grid of the nodes."""
     if anchor not in _ANCHORS:
         raise ValueError(f'anchor must be "edges" or "centers", got {anchor!r}')
-    if anchor == "edges":
-        return [a / b for a, b in zip(old, new, strict=True)]
-    return [(a - 1) / (b - 1) if b > 1 else 0.0 for a, b in zip(old, new, strict=True)]
+    spacing = [1.0] * len(nodes)
+    if anchor == "edges":  # x = (p + 1/2) n / m - 1/2
+        offset = [n - m for n, m in zip(nodes, samples, strict=True)]
+        return Ramps(spacing, [2 * n for n in nodes], offset, [2 * m for m in samples])
+    scale = [n - 1 if m > 1 else 0 for n, m in zip(nodes, samples, strict=True)]
+    return Ramps(spacing, scale, [0] * len(scale), [m - 1 if m > 1 else 1 for m in samples])

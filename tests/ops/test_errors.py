@@ -93,6 +93,20 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "resize: negative factor": (lambda: ops.resize(IMAGE, factor=-2), "-2"),
     "resize: unknown anchor": (lambda: ops.resize(IMAGE, (8, 10), anchor="corners"), "corners"),
     "resize_flow: channels": (lambda: ops.resize_flow(IMAGE, (8, 10)), r"\(2, 3, 4, 5\)"),
+    "resize: no voxels": (lambda: ops.resize(IMAGE[..., :0], (8, 10)), "no voxels"),
+    "resize: order too high": (lambda: ops.resize(IMAGE, (8, 10), order=8), "8"),
+    "restrict: number of sizes": (lambda: ops.restrict(IMAGE, (2,)), r"\(2,\)"),
+    "restrict: no size": (lambda: ops.restrict(IMAGE, (0, 2)), "0"),
+    "restrict: unknown anchor": (lambda: ops.restrict(IMAGE, (2, 2), "corners"), "corners"),
+    "restrict: unknown bound": (lambda: ops.restrict(IMAGE, (2, 2), bound="nowhere"), "nowhere"),
+    "ffd: channels": (lambda: ops.ffd(IMAGE, (4, 5), 4), r"\(2, 3, 4, 5\)"),
+    "ffd: number of sizes": (lambda: ops.ffd(FLOW, (4,), 4), r"\(4,\)"),
+    "ffd: number of spacings": (lambda: ops.ffd(FLOW, (4, 5), (4,)), r"\(4,\)"),
+    "ffd: no spacing": (lambda: ops.ffd(FLOW, (4, 5), 0), "spacing"),
+    "ffd: a spacing that is no number": (lambda: ops.ffd(FLOW, (4, 5), (1, NAN)), "nan"),
+    "ffd: next to no spacing": (lambda: ops.ffd(FLOW, (4, 5), 5e-324), "5e-324"),
+    "ffd: an infinite spacing": (lambda: ops.ffd(FLOW, (4, 5), INF), "inf"),
+    "ffd: too few points": (lambda: ops.ffd(FLOW, (4, 9), (4, 4)), r"\(4, 6\)"),
     "box_sum: even window": (lambda: ops.box_sum(IMAGE, 4), "4"),
     "box_sum: negative window": (lambda: ops.box_sum(IMAGE, -3), "-3"),
     "box_sum: number of windows": (lambda: ops.box_sum(IMAGE, (3, 3, 3)), r"\(3, 3, 3\)"),
@@ -153,7 +167,7 @@ def test_other_operators_pass_empty_batches_through() -> None:
     assert ops.warp(torch.zeros(0, 3, 4, 5), flow, 3).shape == (0, 3, 4, 5)
     assert ops.integrate(flow).shape == ops.invert(flow).shape == ops.compose(flow, flow).shape == (0, 2, 4, 5)
     assert ops.jacobian_determinant(flow).shape == (0, 1, 4, 5)
-    assert ops.resize_flow(flow, (8, 3)).shape == (0, 2, 8, 3)
+    assert ops.resize_flow(flow, (8, 3)).shape == ops.restrict(flow, (8, 3)).shape == (0, 2, 8, 3)
     assert ops.prefilter(flow).shape == ops.box_sum(flow, 3).shape == (0, 2, 4, 5)
 
 

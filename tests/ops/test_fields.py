@@ -354,59 +354,6 @@ def test_gradients_of_the_jacobian_are_finite_differences(shape: tuple[int, ...]
     assert gradgradcheck(ops.jacobian_determinant, (flow,), **CHECK)
 
 
-# resize
-
-
-def test_c8_edges_or_centres_are_aligned() -> None:
-    line = f64([[[0, 1, 2]]])
-    edges = ops.resize(line, (6,), bound="replicate")
-    close(edges.flatten(), [0, 0.25, 0.75, 1.25, 1.75, 2], 1e-15)
-    assert torch.equal(ops.resize(line, factor=2, bound="replicate"), edges)
-    close(ops.resize(line, (5,), anchor="centers", bound="replicate").flatten(), [0, 0.5, 1, 1.5, 2], 1e-15)
-
-
-@every_shape
-@pytest.mark.parametrize("anchor", ["edges", "centers"])
-def test_c8_resizing_to_the_same_shape_is_the_identity(shape: tuple[int, ...], anchor: str) -> None:
-    image = torch.randn(2, 3, *shape)
-    for order in (0, 1):
-        assert torch.equal(ops.resize(image, shape, anchor=anchor, order=order), image)
-    torch.testing.assert_close(ops.resize(image, shape, anchor=anchor, order=3), image, rtol=1e-5, atol=1e-5)
-
-
-@every_shape
-@pytest.mark.parametrize("anchor", ["edges", "centers"])
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_resize_equals_the_dense_sums_along_every_axis(shape: tuple[int, ...], anchor: str, order: int) -> None:
-    image = torch.randn(2, 3, *shape, dtype=torch.float64)
-    for target in ((7, 2, 8), (3, 11, 4)):
-        new = target[: len(shape)]
-        close(ops.resize(image, new, anchor=anchor, order=order), reference.resize(image, new, anchor, order))
-
-
-def test_a_factor_per_axis_rounds_the_shape() -> None:
-    image = torch.randn(1, 1, 8, 12, 5)
-    assert ops.resize(image, factor=(2, 0.5, 1.5)).shape == (1, 1, 16, 6, 8)
-    assert ops.resize_flow(torch.zeros(1, 3, 8, 12, 5), factor=(2, 0.5, 1.5)).shape == (1, 3, 16, 6, 8)
-
-
-def test_c23_a_resized_field_is_scaled_along_each_axis_by_its_own_factor() -> None:
-    flow = constant((1.0, 1.0), (8, 12))
-    for anchor, want in {"edges": (2, 3), "centers": (15 / 7, 35 / 11)}.items():
-        close(ops.resize_flow(flow, (16, 36), anchor=anchor), constant(want, (16, 36)), 1e-12)
-    ramp = 0.5 * torch.arange(8, dtype=torch.float64)[None, None]
-    new = torch.arange(16, dtype=torch.float64)[None, None]
-    close(ops.resize_flow(ramp, (16,))[..., 1:15], (0.5 * new - 0.25)[..., 1:15], 1e-12)
-    close(ops.resize_flow(ramp, (16,), anchor="centers"), 0.5 * new, 1e-12)
-
-
-def test_gradients_of_resize_are_finite_differences() -> None:
-    image = torch.randn(1, 2, 3, 4, dtype=torch.float64, requires_grad=True)
-    for anchor in ("edges", "centers"):
-        assert gradcheck(lambda x, a=anchor: ops.resize(x, (5, 3), anchor=a, order=3), (image,), **CHECK)
-        assert gradcheck(lambda x, a=anchor: ops.resize_flow(x, (2, 5), anchor=a), (image,), **CHECK)
-
-
 # box sums
 
 

@@ -23,4 +23,9 @@ template <class Device> void scatter(Device, int k, const TensorRef& value, cons
 // In place, along one axis of a contiguous tensor.
 template <class Device> void prefilter(Device, const TensorRef& image, int axis, int order, Bound, bool adjoint);
 template <class Device> void box_sum(Device, const TensorRef& image, int axis, int64_t window);
+
+// Along one axis of contiguous tensors: a spline sampled at regular places, or the adjoint of that.
+// Sample p lies at (scale p / spacing + offset) / divisor: for whole numbers one rounding, so that a tie of order 0 stays one.
+struct Ramp { double spacing, scale, offset, divisor; };
+template <class Device> void lattice(Device, const TensorRef& from, const TensorRef& to, int axis, int order, Bound, const Ramp&, bool adjoint);
 }  // namespace regnet
