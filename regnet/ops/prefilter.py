@@ -31,7 +31,7 @@ def prefilter(image: Tensor, order: Order = 3, bound: Bound = "dct2") -> Tensor:
     orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
     if max(orders) < 2:
         return image
-    return _filter(image.to(dtype), orders, bounds, False).to(image.dtype)
+    return spline_filter(image.to(dtype), orders, bounds, False).to(image.dtype)
 
 
 def _kernel(image: Tensor, order: list[int], bound: list[int], adjoint: bool) -> None:
@@ -40,7 +40,7 @@ def _kernel(image: Tensor, order: list[int], bound: list[int], adjoint: bool) ->
             _core.native().prefilter(_core.threads(), _core.ref(image), axis, o, b, adjoint)
 
 
-_filter = define_linear(
+spline_filter = define_linear(
     "prefilter",
     "int[] order, int[] bound, bool adjoint",
     _kernel,
