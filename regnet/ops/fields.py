@@ -77,13 +77,16 @@ def compose(outer: Tensor, inner: Tensor, order: Order = 1, bound: Bound = "dct2
         order, bound: how ``outer`` is interpolated and continues outside its grid.
 
     Returns:
-        ``(N, D, *out)``, voxels.
+        ``(N, D, *out)``, voxels; of the wider type of the two.
 
     Raises:
         ValueError: not fields of one dimension.
     """
     _check.field("outer", outer)
-    return inner + warp(outer, inner, order, bound)
+    _check.field("inner", inner)
+    _, dtype = _check.together(outer=outer, inner=inner)
+    first = inner.to(dtype)
+    return (first + warp(outer.to(dtype), first, order, bound)).to(torch.promote_types(outer.dtype, inner.dtype))
 
 
 def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound = "dct2") -> Tensor:
@@ -106,10 +109,11 @@ def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound =
     _check.field("velocity", velocity)
     if steps < 0:
         raise ValueError(f"steps must be 0 or more, got {steps}")
-    flow = velocity * 0.5**steps
+    _, dtype = _check.together(velocity=velocity)
+    flow = velocity.to(dtype) * 0.5**steps
     for _ in range(steps):
         flow = compose(flow, flow, order, bound)
-    return flow
+    return flow.to(velocity.dtype)
 
 
 def invert(
@@ -133,11 +137,13 @@ def invert(
         Chen et al., Medical Physics 2008.
     """
     _check.field("flow", flow)
-    inverse = -flow
+    _, dtype = _check.together(flow=flow)
+    outer = flow.to(dtype)
+    inverse = -outer
     for _ in range(iterations):
-        update = -warp(flow, inverse, order, bound)
+        update = -warp(outer, inverse, order, bound)
         change = (update - inverse).detach().abs().max() if update.numel() else 0.0
         inverse = update
         if change <= tolerance:
             break
-    return inverse
+    return inverse.to(flow.dtype)

@@ -66,8 +66,9 @@ def resize_flow(
     ndim = _check.field("flow", flow)
     sizes = _sizes(flow, shape, factor, ndim)
     gains = [1 / scale if scale else 1.0 for scale in _scales(flow.shape[2:], sizes, anchor)]
-    gain = flow.new_tensor(gains).reshape(1, ndim, *[1] * ndim)
-    return resize(flow, sizes, None, anchor, order, bound, prefilter) * gain
+    _, dtype = _check.together(flow=flow)
+    gain = torch.tensor(gains, dtype=dtype, device=flow.device).reshape(1, ndim, *[1] * ndim)
+    return (resize(flow.to(dtype), sizes, None, anchor, order, bound, prefilter) * gain).to(flow.dtype)
 
 
 def _sizes(image: Tensor, shape: Sequence[int] | None, factor: float | Sequence[float] | None, ndim: int) -> list[int]:
