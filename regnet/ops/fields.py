@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
+from regnet.ops._interpolate import interpolate
 from regnet.ops.options import Bound, Extrapolate, Order, bound_codes, extrapolate_code, order_codes
-from regnet.ops.prefilter import prefilter as _prefilter
 from regnet.ops.sampling import ready
 
 
@@ -61,9 +61,12 @@ def warp(
     how = _families.How(True, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
     if 0 in image.shape[2:] and flow.numel():
         raise ValueError(f"image has no voxels to interpolate, got {tuple(image.shape)}")
-    coeff = _prefilter(image.to(dtype), order, bound) if prefilter else image
     affine = None if matrix is None else ready(matrix, batch, dtype)
-    return _families.sample(ready(coeff, batch, dtype), ready(flow, batch, dtype), affine, 0, how).to(image.dtype)
+    if prefilter and max(how.order) > 1:
+        out = interpolate(image.to(dtype), ready(flow, batch, dtype), affine, how)
+    else:
+        out = _families.sample(ready(image, batch, dtype), ready(flow, batch, dtype), affine, 0, how)
+    return out.to(image.dtype)
 
 
 def compose(outer: Tensor, inner: Tensor, order: Order = 1, bound: Bound = "dct2") -> Tensor:

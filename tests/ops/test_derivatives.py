@@ -165,6 +165,7 @@ OPERATORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "count": lambda v, x: ops.count(x, SHAPE, *OPTIONS),
     "warp": lambda v, x: ops.warp(v, x, 2, "dct1"),
     "warp with a matrix": lambda v, x: ops.warp(v, x, 3, "dct1", matrix=x[..., 0]),
+    "warp of one image": lambda v, x: ops.warp(v[:1], x, 3, "dst1"),
     "linear warp": lambda v, x: ops.warp(v, x, 1, "replicate", "edge"),
     "prefilter": lambda v, x: ops.prefilter(v, *OPTIONS[:2]),
     "compose": lambda v, x: ops.compose(v[:, :2], x, *OPTIONS[:2]),
@@ -372,6 +373,7 @@ def registered() -> dict[str, tuple[Any, tuple[Any, ...]]]:
     """Every registered op with arguments, some of which need a gradient."""
     coeff, coords, value = (x.requires_grad_() for x in inputs())
     matrix = torch.eye(2, 3, dtype=torch.float64)[None].expand(2, 2, 3).clone().requires_grad_()
+    image = coeff[:1].detach().clone().requires_grad_()
     how = (False, [3, 2], [2, 5], 2)
     return {
         "sample": (torch.ops.regnet.sample, (coeff, coords, None, 0, *how)),
@@ -380,6 +382,8 @@ def registered() -> dict[str, tuple[Any, tuple[Any, ...]]]:
         "scatter, image only": (torch.ops.regnet.scatter, (value, coords.detach(), None, list(SHAPE), 0, *how)),
         "contract": (torch.ops.regnet.contract, (coeff, coords, None, value, 0, *how)),
         "contract with a matrix": (torch.ops.regnet.contract, (coeff, coords, matrix, value, 0, *how)),
+        "interpolate": (torch.ops.regnet.interpolate, (coeff, coords, None, *how)),
+        "interpolate one image with a matrix": (torch.ops.regnet.interpolate, (image, coords, matrix, *how)),
         "prefilter": (torch.ops.regnet.prefilter, (coeff, *how[1:3], False)),
         "box_sum": (torch.ops.regnet.box_sum, (coeff, [3, 1])),
     }
