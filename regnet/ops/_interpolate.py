@@ -35,7 +35,7 @@ def _fake(image, coords, matrix, *how):  # type: ignore[no-untyped-def]
 
 def _setup(ctx: Any, inputs: tuple, output: Tensor) -> None:
     image, coords, matrix, *how = inputs
-    ctx.how, ctx.shape, ctx.single = How(*how), image.shape[2:], image.shape[0] == 1
+    ctx.how, ctx.shape, ctx.broadcast = How(*how), image.shape[2:], image.shape[0] != coords.shape[0]
     need_image, *need_x = ctx.needs_input_grad[:3]
     _families._save(ctx, (image, coords, matrix), (any(need_x), need_image or any(need_x), True))
 
@@ -52,7 +52,7 @@ def _backward(ctx: Any, grad: Tensor | None) -> tuple:
     grad_image = None
     if ctx.needs_input_grad[0]:
         grad_coeff = _families.scatter(grad, coords, matrix, ctx.shape, 0, how)
-        grad_coeff = grad_coeff.sum(0, keepdim=True) if ctx.single else grad_coeff
+        grad_coeff = grad_coeff.sum(0, keepdim=True) if ctx.broadcast else grad_coeff
         grad_image = spline_filter(grad_coeff, how.order, how.bound, True)
     return grad_image, *grads, *[None] * 4
 
