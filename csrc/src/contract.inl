@@ -3,7 +3,7 @@
 namespace regnet {
 template <class Device>
 void contract(Device device, int k, const TensorRef& coeff, const Where& where, const TensorRef& value, const TensorRef& out, const Options& options) {
-    by_degree(k, 2, [&](auto degree) {
+    by_degree(k, 3, [&](auto degree) {
         constexpr int K = decltype(degree)::value;
         by_kernel<K + 1>(coeff, options, [&](auto dim, auto order, auto how) {
             constexpr int D = decltype(dim)::value;

@@ -9,11 +9,15 @@ from regnet.ops.ffd import ffd
 from regnet.ops.fields import compose, identity, integrate, invert, warp
 from regnet.ops.jacobian import jacobian, jacobian_determinant
 from regnet.ops.labels import warp_labels
+from regnet.ops.operator import SamplingOperator
 from regnet.ops.prefilter import prefilter
 from regnet.ops.resize import resize, resize_flow, restrict
 from regnet.ops.sampling import count, grad, hess, pull, push
+from regnet.ops.spline import Spline
 
 __all__ = [
+    "SamplingOperator",
+    "Spline",
     "box_sum",
     "compose",
     "count",

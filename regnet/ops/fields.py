@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
+from regnet.ops._interpolate import interpolate
 from regnet.ops.options import Bound, Extrapolate, Order, bound_codes, extrapolate_code, order_codes
-from regnet.ops.prefilter import prefilter as _prefilter
 from regnet.ops.sampling import ready
 
 
@@ -61,9 +61,12 @@ def warp(
     how = _families.How(True, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
     if 0 in image.shape[2:] and flow.numel():
         raise ValueError(f"image has no voxels to interpolate, got {tuple(image.shape)}")
-    coeff = _prefilter(image.to(dtype), order, bound) if prefilter else image
     affine = None if matrix is None else ready(matrix, batch, dtype)
-    return _families.sample(ready(coeff, batch, dtype), ready(flow, batch, dtype), affine, 0, how).to(image.dtype)
+    if prefilter and max(how.order) > 1:
+        out = interpolate(image.to(dtype), ready(flow, batch, dtype), affine, how)
+    else:
+        out = _families.sample(ready(image, batch, dtype), ready(flow, batch, dtype), affine, 0, how)
+    return out.to(image.dtype)
 
 
 def compose(outer: Tensor, inner: Tensor, order: Order = 1, bound: Bound = "dct2") -> Tensor:
@@ -77,14 +80,17 @@ def compose(outer: Tensor, inner: Tensor, order: Order = 1, bound: Bound = "dct2
         order, bound: how ``outer`` is interpolated and continues outside its grid.
 
     Returns:
-        ``(N, D, *out)``, voxels.
+        ``(N, D, *out)``, voxels; of the wider type of the two.
 
     Raises:
         ValueError: not fields of one dimension.
     """
     _check.field("outer", outer)
-    flow = warp(outer, inner, order, bound)
-    return flow.add_(inner) if flow.dtype == inner.dtype else flow + inner  # nobody else holds what warp gave
+    _check.field("inner", inner)
+    _, dtype = _check.together(outer=outer, inner=inner)
+    first = inner.to(dtype)
+    flow = warp(outer.to(dtype), first, order, bound).add_(first)  # nobody else holds what warp gave
+    return flow.to(torch.promote_types(outer.dtype, inner.dtype))
 
 
 def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound = "dct2") -> Tensor:
@@ -107,10 +113,11 @@ def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound =
     _check.field("velocity", velocity)
     if steps < 0:
         raise ValueError(f"steps must be 0 or more, got {steps}")
-    flow = velocity * 0.5**steps
+    _, dtype = _check.together(velocity=velocity)
+    flow = velocity.to(dtype) * 0.5**steps
     for _ in range(steps):
         flow = compose(flow, flow, order, bound)
-    return flow
+    return flow.to(velocity.dtype)
 
 
 def invert(
@@ -134,11 +141,13 @@ def invert(
         Chen et al., Medical Physics 2008.
     """
     _check.field("flow", flow)
-    inverse = -flow
+    _, dtype = _check.together(flow=flow)
+    outer = flow.to(dtype)
+    inverse = -outer
     for _ in range(iterations):
-        update = -warp(flow, inverse, order, bound)
+        update = -warp(outer, inverse, order, bound)
         change = (update - inverse).detach().abs().max() if update.numel() else 0.0
         inverse = update
         if change <= tolerance:
             break
-    return inverse
+    return inverse.to(flow.dtype)

@@ -21,9 +21,10 @@ def jacobian(flow: Tensor) -> Tensor:
         ValueError: ``flow`` has not one channel per spatial axis.
     """
     ndim = _check.field("flow", flow)
-    columns = [_difference(flow, 2 + axis) for axis in range(ndim)]
-    eye = torch.eye(ndim, dtype=flow.dtype, device=flow.device)
-    return torch.stack(columns, 2) + eye.reshape(1, ndim, ndim, *[1] * ndim)
+    _, dtype = _check.together(flow=flow)
+    columns = [_difference(flow.to(dtype), 2 + axis) for axis in range(ndim)]
+    eye = torch.eye(ndim, dtype=dtype, device=flow.device)
+    return (torch.stack(columns, 2) + eye.reshape(1, ndim, ndim, *[1] * ndim)).to(flow.dtype)
 
 
 def jacobian_determinant(flow: Tensor) -> Tensor:
@@ -33,13 +34,19 @@ def jacobian_determinant(flow: Tensor) -> Tensor:
     shrunk, 0 or below that the field folds. Differences as :func:`jacobian`.
     """
     ndim = _check.field("flow", flow)
-    m = [[_difference(flow[:, i], 1 + j) + (1.0 if i == j else 0.0) for j in range(ndim)] for i in range(ndim)]
-    if ndim == 1:
-        return m[0][0][:, None]
-    if ndim == 2:
-        return (m[0][0] * m[1][1] - m[0][1] * m[1][0])[:, None]
+    _, dtype = _check.together(flow=flow)
+    u = flow.to(dtype)
+    m = [[_difference(u[:, i], 1 + j) + (1.0 if i == j else 0.0) for j in range(ndim)] for i in range(ndim)]
+    return _determinant(m)[:, None].to(flow.dtype)
+
+
+def _determinant(m: list[list[Tensor]]) -> Tensor:
+    if len(m) == 1:
+        return m[0][0]
+    if len(m) == 2:
+        return m[0][0] * m[1][1] - m[0][1] * m[1][0]
     cofactors = [m[1][(j + 1) % 3] * m[2][(j + 2) % 3] - m[1][(j + 2) % 3] * m[2][(j + 1) % 3] for j in range(3)]
-    return (m[0][0] * cofactors[0] + m[0][1] * cofactors[1] + m[0][2] * cofactors[2])[:, None]
+    return m[0][0] * cofactors[0] + m[0][1] * cofactors[1] + m[0][2] * cofactors[2]
 
 
 def _difference(field: Tensor, dim: int) -> Tensor:

@@ -31,7 +31,7 @@ def prefilter(image: Tensor, order: Order = 3, bound: Bound = "dct2") -> Tensor:
     orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
     if max(orders) < 2:
         return image
-    return _filter(image.to(dtype), orders, bounds, False).to(image.dtype)
+    return spline_filter(image.to(dtype), orders, bounds, False).to(image.dtype)
 
 
 def prefilter_adjoint(coeff: Tensor, order: Order, bound: Bound) -> Tensor:
@@ -51,7 +51,7 @@ def _kernel(image: Tensor, out: Tensor, order: list[int], bound: list[int], adjo
             _core.native().prefilter(_core.threads(), _core.ref(out), axis, o, b, adjoint)
 
 
-_filter = define_linear(
+spline_filter = define_linear(
     "prefilter",
     "int[] order, int[] bound, bool adjoint",
     _kernel,

@@ -67,8 +67,9 @@ def resize_flow(
     sizes = _sizes(flow, shape, factor, ndim)
     _, scale, _, divisor = _ramps(flow.shape[2:], sizes, anchor)
     gains = [c / a if a else 1.0 for a, c in zip(scale, divisor, strict=True)]
-    scaled = torch.stack([channel * gain for channel, gain in zip(flow.unbind(1), gains, strict=True)], 1)
-    return resize(scaled, sizes, None, anchor, order, bound, prefilter)
+    _, dtype = _check.together(flow=flow)
+    scaled = torch.stack([channel * gain for channel, gain in zip(flow.to(dtype).unbind(1), gains, strict=True)], 1)
+    return resize(scaled, sizes, None, anchor, order, bound, prefilter).to(flow.dtype)
 
 
 def restrict(

@@ -96,7 +96,7 @@ def push(
     sizes = _check.shape("shape", shape, ndim)
     batch, dtype = _check.together(value=value, coords=coords)
     how = _families.How(False, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
-    _nonempty_target(sizes, value)
+    nonempty_target(sizes, value)
     out = _families.scatter(ready(value, batch, dtype), ready(coords, batch, dtype), None, sizes, 0, how)
     return out.to(value.dtype)
 
@@ -116,7 +116,7 @@ def _sample(coeff: Tensor, coords: Tensor, k: int, order: Order, bound: Bound, e
     how = _families.How(False, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
     if k and 0 in how.order:
         raise ValueError(f"a spline of order 0 has no derivatives; use order 1 or more on every axis, got {order!r}")
-    _nonempty_target(coeff.shape[2:], coords)
+    nonempty_target(coeff.shape[2:], coords)
     return _families.sample(ready(coeff, batch, dtype), ready(coords, batch, dtype), None, k, how).to(coeff.dtype)
 
 
@@ -126,6 +126,6 @@ def ready(tensor: Tensor, batch: int, dtype: torch.dtype) -> Tensor:
     return tensor if tensor.shape[0] == batch else tensor.expand(batch, *tensor.shape[1:])
 
 
-def _nonempty_target(sizes: Sequence[int], samples: Tensor) -> None:
+def nonempty_target(sizes: Sequence[int], samples: Tensor) -> None:
     if 0 in sizes and samples.numel():
         raise ValueError(f"the grid has no voxels to interpolate, its spatial shape is {tuple(sizes)}")

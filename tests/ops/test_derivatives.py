@@ -126,6 +126,37 @@ def test_func_hessian_is_the_hessian_of_the_spline(name: str) -> None:
     close(got, reference.hess(coeff, x.reshape(1, 2, 1, 1), *OPTIONS).reshape(2, 2))
 
 
+@pytest.mark.parametrize("order", [3, 4, 5])
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_third_derivatives_of_pull_and_fourth_by_hess_are_the_splines_own(ndim: int, order: int) -> None:
+    random = np.random.default_rng(order)
+    coeff = torch.from_numpy(random.standard_normal((1, 1, *(6, 4, 5)[:ndim])))
+    x, single = off_knots(random, (ndim,), -1, 5), (1, ndim, *[1] * ndim)
+
+    def pulled(x: Tensor) -> Tensor:
+        return ops.pull(coeff, x.reshape(single), order, "dst2").sum()
+
+    def bent(x: Tensor) -> Tensor:
+        return ops.hess(coeff, x.reshape(single), order, "dst2").reshape(ndim, ndim)
+
+    third, fourth = (
+        reference.sample(coeff, x.reshape(single), order, "dst2", degree=k).reshape([ndim] * k) for k in (3, 4)
+    )
+    close(jacrev(jacrev(jacrev(pulled)))(x), third)
+    close(jacfwd(jacrev(jacfwd(pulled)))(x), third)
+    close(jacrev(jacrev(bent))(x), fourth)
+    close(jacfwd(jacrev(bent))(x), fourth)
+
+
+def test_a_linear_spline_has_zero_pure_second_derivatives_not_none() -> None:
+    coeff, x = torch.randn(1, 1, 6, dtype=torch.float64), torch.tensor([[[1.3, 4.7]]], dtype=torch.float64)
+    leaf = x.clone().requires_grad_()
+    (first,) = torch.autograd.grad(ops.pull(coeff, leaf, 1).sum(), leaf, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), leaf)
+    assert first.all() and torch.equal(second, torch.zeros_like(x))
+    assert not ops.hess(coeff, x, 1).any()
+
+
 OPERATORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "pull": lambda v, x: ops.pull(v, x, *OPTIONS),
     "grad": lambda v, x: ops.grad(v, x, *OPTIONS),
@@ -133,6 +164,20 @@ OPERATORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "push": lambda v, x: ops.push(v[..., :3, :2], x, SHAPE, *OPTIONS),
     "count": lambda v, x: ops.count(x, SHAPE, *OPTIONS),
     "warp": lambda v, x: ops.warp(v, x, 2, "dct1"),
+    "warp with a matrix": lambda v, x: ops.warp(v, x, 3, "dct1", matrix=x[..., 0]),
+    "warp of one image": lambda v, x: ops.warp(v[:1], x, 3, "dst1"),
+    "linear warp": lambda v, x: ops.warp(v, x, 1, "replicate", "edge"),
+    "prefilter": lambda v, x: ops.prefilter(v, *OPTIONS[:2]),
+    "compose": lambda v, x: ops.compose(v[:, :2], x, *OPTIONS[:2]),
+    "integrate": lambda v, x: ops.integrate(x, 2, 3, "dft"),
+    "resize": lambda v, x: ops.resize(v, (3, 6), order=3, bound="replicate"),
+    "resize_flow": lambda v, x: ops.resize_flow(x, (4, 3), anchor="centers"),
+    "jacobian": lambda v, x: ops.jacobian(x),
+    "jacobian_determinant": lambda v, x: ops.jacobian_determinant(x),
+    "box_sum": lambda v, x: ops.box_sum(v, (3, 1)),
+    "Spline.hessian": lambda v, x: ops.Spline(v, *OPTIONS[:2]).hessian(x),
+    "SamplingOperator": lambda v, x: ops.SamplingOperator(x, SHAPE, *OPTIONS, prefilter=True, deriv=1) @ v,
+    "its adjoint": lambda v, x: ops.SamplingOperator(x, SHAPE, *OPTIONS, prefilter=True).T @ v[..., :3, :2],
 }
 
 
@@ -168,12 +213,11 @@ def test_vmap_of_prefilter_is_a_loop() -> None:
 @pytest.mark.parametrize("name", OPERATORS)
 def test_finite_differences_agree_with_every_mode(name: str) -> None:
     coeff, coords, _ = inputs()
-    leaves = coeff[:1, :1].clone().requires_grad_(), coords[:1].clone().requires_grad_()
+    leaves = coeff[:1, :2].clone().requires_grad_(), coords[:1].clone().requires_grad_()
     check = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
     modes = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
     assert gradcheck(OPERATORS[name], leaves, **check, **modes)
-    if name != "hess":  # its second derivatives would need the spline's fourth
-        assert gradgradcheck(OPERATORS[name], leaves, **check, check_fwd_over_rev=True)
+    assert gradgradcheck(OPERATORS[name], leaves, **check, check_fwd_over_rev=True)
 
 
 def test_the_gradient_of_a_gradient_penalty_reaches_image_and_coordinates() -> None:
@@ -253,6 +297,9 @@ def test_order_zero_refuses_to_differentiate_its_coordinates(order: Any) -> None
         lambda x: ops.pull(coeff, x, order),
         lambda x: ops.push(value, x, SHAPE, order),
         lambda x: ops.count(x, SHAPE, order),
+        lambda x: ops.warp(coeff, x, order),
+        lambda x: ops.warp(coeff, coords, order, matrix=x[..., 0]),
+        lambda x: ops.compose(coeff[:, :2], x, order),
     ):
         out = run(coords.clone().requires_grad_())
         with pytest.raises((RuntimeError, ValueError), match="order 0"):
@@ -267,7 +314,7 @@ def test_order_zero_refuses_to_differentiate_its_coordinates(order: Any) -> None
 SIZES = [((2, 3, 6, 5), (2, 2, 6, 5)), ((4, 3, 7, 9), (4, 2, 7, 9))]  # one of 1 would be compiled apart
 
 
-def test_compiled_whole_and_dynamic_equals_eager() -> None:
+def test_c16_compiled_whole_and_dynamic_equals_eager() -> None:
     def loss(image: Tensor, flow: Tensor) -> Tensor:
         moved = ops.warp(image, flow, 3)
         flow2 = ops.compose(flow, flow)
@@ -295,6 +342,17 @@ def test_every_operator_compiles_whole() -> None:
             ops.count(coords, SHAPE, *OPTIONS),
             ops.grad(coeff, coords, *OPTIONS),
             ops.hess(coeff, coords, *OPTIONS),
+            ops.warp(coeff, coords, 3, "dct1", "edge", coords[..., 0]),
+            ops.integrate(coords, 2, 3),
+            ops.compose(coeff[:, :2], coords, 2),
+            ops.resize(coeff, (3, 6), order=2),
+            ops.resize_flow(coords, factor=2),
+            ops.jacobian(coords),
+            ops.jacobian_determinant(coords),
+            ops.box_sum(coeff, 3),
+            ops.Spline(coeff, *OPTIONS[:2]).hessian(coords),
+            ops.SamplingOperator(coords, SHAPE, *OPTIONS, prefilter=True, deriv=1)(coeff),  # dynamo traces no @
+            ops.SamplingOperator(coords, SHAPE, *OPTIONS, prefilter=True).T(value),
         )
 
     torch._dynamo.reset()
@@ -315,6 +373,7 @@ def registered() -> dict[str, tuple[Any, tuple[Any, ...]]]:
     """Every registered op with arguments, some of which need a gradient."""
     coeff, coords, value = (x.requires_grad_() for x in inputs())
     matrix = torch.eye(2, 3, dtype=torch.float64)[None].expand(2, 2, 3).clone().requires_grad_()
+    image = coeff[:1].detach().clone().requires_grad_()
     how = (False, [3, 2], [2, 5], 2)
     return {
         "sample": (torch.ops.regnet.sample, (coeff, coords, None, 0, *how)),
@@ -323,6 +382,10 @@ def registered() -> dict[str, tuple[Any, tuple[Any, ...]]]:
         "scatter, image only": (torch.ops.regnet.scatter, (value, coords.detach(), None, list(SHAPE), 0, *how)),
         "contract": (torch.ops.regnet.contract, (coeff, coords, None, value, 0, *how)),
         "contract with a matrix": (torch.ops.regnet.contract, (coeff, coords, matrix, value, 0, *how)),
+        "interpolate": (torch.ops.regnet.interpolate, (coeff, coords, None, *how)),
+        "interpolate one image with a matrix": (torch.ops.regnet.interpolate, (image, coords, matrix, *how)),
+        "prefilter": (torch.ops.regnet.prefilter, (coeff, *how[1:3], False)),
+        "box_sum": (torch.ops.regnet.box_sum, (coeff, [3, 1])),
     }
 
 

@@ -305,6 +305,13 @@ def test_the_inverse_of_a_translation_is_the_opposite_translation() -> None:
     close(ops.invert(flow), -flow, 1e-12)
 
 
+def test_gradients_of_the_iterations_of_the_inverse_are_finite_differences() -> None:
+    flow = random_flow((3, 4), batch=1, reach=1.0).requires_grad_()
+    for order in (1, 3):
+        assert gradcheck(lambda u, o=order: ops.invert(u, 3, 0.0, o), (flow,), check_forward_ad=True, **CHECK)
+        assert gradgradcheck(lambda u, o=order: ops.invert(u, 2, 0.0, o), (flow,), check_fwd_over_rev=True, **CHECK)
+
+
 # jacobian
 
 

@@ -92,6 +92,38 @@ def test_warp_and_its_backward_make_one_field_beside_their_results() -> None:
     assert peak <= (results + 1) * room + 4096
 
 
+def kept_by_the_graph(run: Callable[[], Tensor]) -> int:
+    """Bytes that the graph of ``run`` holds for its backward, each storage once."""
+    storages: dict[int, int] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        storages[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        run()
+    return sum(storages.values())
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_integration_keeps_one_field_a_step_at_any_order(order: int) -> None:
+    velocity = torch.randn(1, 3, 12, 13, 14, requires_grad=True)
+    field = velocity.numel() * velocity.element_size()
+    assert kept_by_the_graph(lambda: ops.integrate(velocity, 5, order)) == 5 * field
+    peak = peak_of(lambda: torch.autograd.grad(ops.integrate(velocity, 5, order), velocity, velocity.detach()))
+    # beside a field a step: the result, the gradient in the coordinates, that in the coefficients, and filtered
+    assert peak <= (5 + 4) * field + 4096
+
+
+@pytest.mark.parametrize("order", [1, 3])
+def test_warp_and_compose_keep_nothing_but_their_inputs(order: int) -> None:
+    image, flow = torch.randn(1, 1, 12, 13, 14, requires_grad=True), torch.randn(1, 3, 12, 13, 14, requires_grad=True)
+    inner = flow.detach().clone().requires_grad_()
+    inputs = 4 * (image.numel() + flow.numel())
+    assert kept_by_the_graph(lambda: ops.warp(image, flow, order)) == inputs
+    assert kept_by_the_graph(lambda: ops.compose(flow, inner, order)) == 4 * (flow.numel() + inner.numel())
+
+
 def peak_of(run: Callable[[], object]) -> int:
     """The most bytes torch's allocator held at once during ``run``, beyond those it held before."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:

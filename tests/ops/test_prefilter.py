@@ -128,7 +128,7 @@ def test_a_single_sample_is_divided_by_what_its_bound_sees_of_it() -> None:
     )  # antisymmetric about both neighbours: -1 0 1 0 -1
 
 
-def test_filtering_once_and_pulling_often_is_one_warp() -> None:
+def test_c6_filtering_once_and_pulling_often_is_one_warp() -> None:
     image = torch.arange(6, dtype=torch.float64).reshape(1, 1, 2, 3)
     far = torch.rand(1, 2, 50, 1, dtype=torch.float64) * 15 - 6
     for bound, value in {"dct1": 1.0, "dct2": 2.0, "dft": 0.0}.items():

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import gradcheck
 
 from regnet import ops
 from tests import reference
+from tests.ops.cases import off_knots
 
 
 def f64(values: Any) -> Tensor:
@@ -197,6 +199,17 @@ def test_c7_coefficients_replicated_far_outside_are_the_edge_sample() -> None:
     torch.testing.assert_close(got.flatten(), f64([4, 1]), rtol=1e-15, atol=0)
 
 
+@pytest.mark.parametrize("bound", reference.BOUNDS)
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_c10_the_gradient_of_grad_is_a_finite_difference(ndim: int, order: int, bound: str) -> None:
+    random = np.random.default_rng(order)
+    image = torch.from_numpy(random.standard_normal((1, 1, *(3, 4, 5)[:ndim]))).requires_grad_()
+    coords = off_knots(random, (1, ndim, 3, *[1] * (ndim - 1)), -4, 8).requires_grad_()
+    check = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
+    assert gradcheck(lambda image, coords: ops.grad(image, coords, order, bound), (image, coords), **check)
+
+
 @pytest.mark.parametrize(
     ("bound", "values"),
     [("dct1", (0.7042, -1.538, -2.12)), ("dct2", (0.70525, -1.41, -1.65)), ("dft", (0.73675, -1.5075, -2.55))],
@@ -213,3 +226,17 @@ def test_c18_a_nan_sample_reaches_every_sample_with_a_tap_there_and_no_other() -
     image = f64([[[1, float("nan"), 3, 4, 5]]])
     got = ops.pull(image, f64([[[0, 0.5, 1.5, 2, 3.5]]]), 1)  # at 0 the tap of weight 0 to the right counts
     assert got.isnan().flatten().tolist() == [True, True, True, False, False]
+
+
+def test_c19_simpleitks_cubic_is_dct1() -> None:
+    sitk = pytest.importorskip("SimpleITK")
+    image = np.random.default_rng(0).standard_normal((9, 8))
+    shift = sitk.TranslationTransform(2, (0.3, 0.6))  # x runs along the last axis
+    moved = sitk.Resample(sitk.GetImageFromArray(image), shift, sitk.sitkBSpline, 0.0, sitk.sitkFloat64)
+    flow = f64([0.6, 0.3]).reshape(1, 2, 1, 1).expand(1, 2, 9, 8)
+    want = torch.from_numpy(sitk.GetArrayFromImage(moved))[:-1, :-1]  # beyond the buffer ITK has its default value
+    apart = {
+        bound: (ops.warp(f64(image)[None, None], flow, 3, bound)[0, 0, :-1, :-1] - want).abs().max()
+        for bound in ("dct1", "dct2")
+    }
+    assert apart["dct1"] <= 1e-12 and apart["dct2"] > 0.01

@@ -189,6 +189,7 @@ def test_second_derivatives_are_finite_differences(order: int, ndim: int) -> Non
     assert gradgradcheck(lambda y, x: ops.push(y, x, shape, *options), (value, coords), **CHECK)
     assert gradgradcheck(lambda x: ops.count(x, shape, *options), (coords,), **CHECK)
     assert gradgradcheck(lambda v, x: ops.grad(v, x, *options), (coeff, coords), **CHECK)
+    assert gradgradcheck(lambda v, x: ops.hess(v, x, *options), (coeff, coords), **CHECK)
 
 
 @pytest.mark.parametrize("bound", reference.BOUNDS)
