@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regnet import ops
 
-REFERENCES = Path("/proc/self/clear_refs")  # Linux only
+RESET = Path("/proc/self/clear_refs")  # Linux only
 
 
 def fields_beyond(who: str, size: Sequence[int], threads: int) -> float:
@@ -39,7 +39,7 @@ def measure(who: str, size: Sequence[int]) -> float:
         image, flow, cotangent = (torch.randn(1, c, *shape) for c in (1, 3, 1))
         image.requires_grad_()
         flow.requires_grad_()
-        REFERENCES.write_text("5")
+        RESET.write_text("5")
         held_before = status("VmRSS")
         moved = warp(who, image, flow)
         gradients = torch.autograd.grad(moved, (image, flow), cotangent)

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import torch
 from comparisons import QUICK, Sizes, comparisons
-from memory import REFERENCES
+from memory import RESET
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rows import MEMORY, Row, compare, memory
+from rows import ENOUGH, MEMORY, Row, compare, memory
 
 HEADINGS = ("operation", "size", "thr", "ours", "theirs", "unit", "peer", "figure", "must", "aim", "so", "scales")
 NUMBERS = ("thr", "ours", "theirs", "figure", "must", "aim", "scales")
@@ -34,7 +34,7 @@ def measured(sizes: Sizes, only: str, names: Sequence[str], quick: bool) -> Iter
         peers = [peer for peer in comparison.peers if peer.name.split()[0] in names]
         if only in comparison.operation and peers:
             yield from compare(comparison, peers, 1 if quick else comparison.repeats)
-    if only in MEMORY and "torch" in names and REFERENCES.exists():
+    if only in MEMORY and "torch" in names and RESET.exists():
         yield memory(sizes.volumes[-1])
 
 
@@ -62,11 +62,14 @@ def main() -> None:
         for row in measured(QUICK if args.quick else Sizes(), args.only, args.peers, args.quick):
             results.append(row)
             status.update(f"done: {row.operation}")
-    console = Console(width=180)
+    console = Console(width=240)
     console.print(table(results))
     loops = [row.machine_scales for row in results if row.machine_scales is not None]
     if loops:
         console.print(f"This machine scales ×{statistics.median(loops):.2f} (the plain loop, two threads, all rows).")
+    slow = sorted({row.operation for row in results if row.scales_badly()})
+    if slow:
+        console.print(f"Ours scale less than ×{ENOUGH}, where the plain loop does not: {', '.join(slow)}")
     if args.json:
         args.json.write_text(json.dumps([asdict(row) for row in results], indent=1), encoding="utf-8")
 

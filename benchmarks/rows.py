@@ -8,7 +8,7 @@ from comparisons import Comparison, Peer
 from memory import fields_beyond
 from timing import PLAIN_LOOP, Call, seconds
 
-ENOUGH = 1.7  # times faster that a plain loop must be with two threads
+ENOUGH = 1.7  # times faster that a plain loop must be with two threads, and then ours too
 OURS = "regnet"
 MEMORY = "warp, forward and backward, memory beyond results"
 
@@ -35,9 +35,17 @@ class Row:
         """Of the figure against what must be."""
         if self.must is None or self.figure is None:
             return ""
-        if self.machine_scales is not None and self.machine_scales < ENOUGH:
+        if self.machine_busy():
             return "busy"
         return "met" if (self.figure <= self.must if self.at_most else self.figure >= self.must) else "missed"
+
+    def machine_busy(self) -> bool:
+        """Whether a row of two threads says nothing."""
+        return self.machine_scales is not None and self.machine_scales < ENOUGH
+
+    def scales_badly(self) -> bool:
+        """Whether our two threads are no better than that on a machine where a plain loop's are."""
+        return self.scales is not None and self.scales < ENOUGH and not self.machine_busy()
 
     def cells(self) -> list[str]:
         """As a person reads it."""

@@ -45,7 +45,7 @@ def frame(axes: Axes, title: str, low: float, high: float) -> None:
 def draw_bounds(path: Path) -> None:
     """One panel a bound: filled samples, open the values that continue them."""
     reach = N + 1
-    x = torch.linspace(-reach, N - 1 + reach, 601)
+    x = torch.linspace(-reach, N - 1 + reach, 321)
     outside = torch.tensor([float(i) for i in range(-reach, N + reach) if not 0 <= i < N])
     figure, panels = plt.subplots(len(BOUNDS), 1, figsize=(7.5, 9), sharex=True, layout="constrained")
     for axes, bound in zip(panels, BOUNDS, strict=True):
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder; default: docs/figures")
     args = parser.parse_args()
     plt.switch_backend("svg")
-    plt.rcParams["svg.hashsalt"] = "regnet"
+    plt.rcParams.update({"svg.hashsalt": "regnet", "svg.fonttype": "none", "font.family": "sans-serif"})
     args.out.mkdir(parents=True, exist_ok=True)
     draw_bounds(args.out / "bounds.svg")
     draw_views(args.out / "extrapolation.svg")
