@@ -1,0 +1,78 @@
+"""The benchmark of the operators runs, and what it compares is the same thing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from regnet import ops
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.mark.slow
+def test_the_benchmark_runs_without_the_peers_and_tells_its_rows(tmp_path: Path) -> None:
+    written = tmp_path / "rows.json"
+    words = [sys.executable, str(BENCHMARKS / "ops.py"), "--quick", "--peers", "torch", "scipy", "--json", str(written)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(written.read_text(encoding="utf-8"))
+    operations = {row["operation"] for row in rows}
+    for word in ("pull", "push", "gradients", "prefilter", "ffd", "warp_labels", "one call"):
+        assert any(word in operation for operation in operations), word
+        assert word in done.stdout
+    for row in rows:
+        assert row["ours"] > 0 or row["unit"] == "fields"
+        assert row["threads"] in (1, 2)
+        assert (row["figure"] is None) == (row["theirs"] is None)
+
+
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of the benchmark are scripts, which import each other by name."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+
+
+@pytest.mark.usefixtures("beside")
+def test_a_peer_that_is_missing_has_a_row_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    import comparisons
+    import rows
+
+    monkeypatch.setitem(sys.modules, "SimpleITK", None)
+    comparison = list(comparisons.warps((5, 6, 7)))[-1]
+    for row in rows.compare(comparison, comparison.peers, 1):
+        assert "not installed" in row.cells()
+        assert row.ours > 0
+
+
+@pytest.mark.usefixtures("beside")
+@pytest.mark.parametrize("separable", [False, True])
+def test_the_transposed_convolution_is_the_same_free_form_deformation(separable: bool) -> None:
+    import peers
+
+    shape = (9, 12, 10)
+    control = torch.randn(1, 3, *((n - 1) // 4 + 4 for n in shape))
+    torch.testing.assert_close(
+        peers.transposed_convolution(control, shape, 4, separable)(), ops.ffd(control, shape, 4), atol=1e-5, rtol=0
+    )
+
+
+@pytest.mark.usefixtures("beside")
+def test_what_torch_and_simpleitk_warp_is_the_same_inside() -> None:
+    import comparisons
+    import peers
+
+    size = (17, 19, 18)
+    image, flow = comparisons.problem(size)
+    inside = (..., *[slice(7, -7)] * 3)  # where no sample lies outside
+    expected = ops.warp(image, flow)[inside]
+    grid = peers.normalised(ops.identity(size) + flow)
+    torch.testing.assert_close(peers.grid_sample(image, grid)()[inside], expected, atol=1e-5, rtol=0)
+    sitk = pytest.importorskip("SimpleITK")
+    theirs = torch.from_numpy(sitk.GetArrayFromImage(peers.simpleitk_warp(image, flow, 1)()))
+    torch.testing.assert_close(theirs[inside], expected[0, 0], atol=1e-5, rtol=0)
