@@ -11,12 +11,15 @@ from regnet.ops.labels import warp_labels
 from regnet.ops.prefilter import prefilter
 from regnet.ops.resize import resize, resize_flow
 from regnet.ops.sampling import count, grad, hess, pull, push
+from regnet.ops.torch_compat import grid_sample, grid_sample_adjoint
 
 __all__ = [
     "box_sum",
     "compose",
     "count",
     "grad",
+    "grid_sample",
+    "grid_sample_adjoint",
     "hess",
     "identity",
     "integrate",

@@ -10,7 +10,7 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 def image(name: str, tensor: Tensor, ndim: int | None = None) -> int:
     """``(N, C, *spatial)`` with 1 to 3 spatial axes, floating point; returns the number of spatial axes."""
-    _floating(name, tensor)
+    floating(name, tensor)
     if not 3 <= tensor.ndim <= 5 or (ndim is not None and tensor.ndim != ndim + 2):
         axes = "1 to 3 spatial axes" if ndim is None else f"{ndim} spatial axes, like the coordinates"
         raise ValueError(f"{name} must be (N, C, *spatial) with {axes}, got {tuple(tensor.shape)}")
@@ -19,7 +19,7 @@ def image(name: str, tensor: Tensor, ndim: int | None = None) -> int:
 
 def field(name: str, tensor: Tensor) -> int:
     """``(N, D, *spatial)`` with one channel per spatial axis; returns D."""
-    _floating(name, tensor)
+    floating(name, tensor)
     if not 3 <= tensor.ndim <= 5 or tensor.shape[1] != tensor.ndim - 2:
         wanted = f"{tensor.ndim - 2}" if 3 <= tensor.ndim <= 5 else "D"
         raise ValueError(
@@ -27,6 +27,15 @@ def field(name: str, tensor: Tensor) -> int:
             f"got {tuple(tensor.shape)}"
         )
     return tensor.ndim - 2
+
+
+def affine(name: str, tensor: Tensor, ndim: int) -> None:
+    """``(N, D, D + 1)``, floating point."""
+    floating(name, tensor)
+    if tensor.ndim != 3 or tuple(tensor.shape[1:]) != (ndim, ndim + 1):
+        raise ValueError(
+            f"{name} must be (N, {ndim}, {ndim + 1}), from fixed to moving voxels, got {tuple(tensor.shape)}"
+        )
 
 
 def shape(name: str, value: Sequence[int], ndim: int) -> list[int]:
@@ -53,7 +62,7 @@ def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
     return (sizes.pop() if sizes else 1), torch.float64 if double else torch.float32
 
 
-def _floating(name: str, tensor: Tensor) -> None:
+def floating(name: str, tensor: Tensor) -> None:
     if not isinstance(tensor, Tensor):
         raise ValueError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
     if tensor.layout != torch.strided:

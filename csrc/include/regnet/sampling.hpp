@@ -130,7 +130,7 @@ struct Scatter {
         T x[D];
         row.x.load(j, x);
         if (place(x, how) != Place::view) return;
-        const int last = how.order[0];
+        const int last = taps_of(how.order[0]) - 1;
         const int64_t first = int64_t(std::floor(x[0] - T(last - 1) / 2));
         const bool inside = first >= 0 && first + last < how.size[0];  // then the first and the last tap tell
         for (int i = 0; i <= last; i += inside && last ? last : 1) {

@@ -29,7 +29,7 @@ struct Interp {
     int order[D];
     Bound bound[D];
     int64_t size[D];
-    T inside_low[D], inside_end[D];   // every tap, lane padding included, is in the grid: low <= x - (order - 1) / 2 < end
+    T inside_low[D], inside_end[D];   // every tap, lane padding included, is in the grid: low <= x - (taps - 2) / 2 < end
     T view_low[D], view_high[D];      // coordinates between which a sample counts
 
     Interp(const int* orders, const Bound* bounds, Extrapolate extrapolate, const int64_t* sizes, int padded_taps) {
@@ -43,7 +43,7 @@ struct Interp {
             view_high[d] = extrapolate == Extrapolate::always ? infinity : extrapolate == Extrapolate::center ? n - 1 + T(0.05) : n - 1 + T(0.55);
             // A nearest tap can be in the grid while its coordinate is not in view: leave the border to the careful path.
             const int margin = orders[d] == 0 && extrapolate == Extrapolate::center ? 1 : 0;
-            const int64_t end = sizes[d] - (d == D - 1 && padded_taps ? padded_taps : orders[d] + 1) - margin + 1;
+            const int64_t end = sizes[d] - (d == D - 1 && padded_taps ? padded_taps : taps_of(orders[d])) - margin + 1;
             inside_low[d] = T(margin);
             inside_end[d] = T(end);
             if (int64_t(inside_end[d]) > end) inside_end[d] = std::nextafter(inside_end[d], T(0));  // rounded up: above 2^24
@@ -62,9 +62,9 @@ struct Stencil {
     REGNET_HD Stencil(const T (&x)[D], const Interp<D, T>& how) {  // x moderate: an integer can hold it
         for (int d = 0; d < D; ++d) {
             const int order = Order < 0 ? how.order[d] : Order;
-            const T shifted = x[d] - T(order - 1) / 2, floor = std::floor(shifted);
+            const T shifted = x[d] - T(taps_of(order) - 2) / 2, floor = std::floor(shifted);
             first[d] = int64_t(floor);
-            for (int k = 0; k <= K; ++k) bspline_weights<T>(order, k, shifted - floor, weight[d][k]);
+            for (int k = 0; k <= K; ++k) kernel_weights<T>(order, k, shifted - floor, weight[d][k]);
         }
     }
 };
@@ -144,7 +144,7 @@ struct Folded {
     REGNET_HD Folded(const Stencil<D, Order, K, T>& stencil, const Interp<D, T>& how, const int64_t (&stride)[D],
                      int64_t low = 0, int64_t high = std::numeric_limits<int64_t>::max()) {
         for (int d = 0; d < D; ++d) {
-            const int taps = (Order < 0 ? how.order[d] : Order) + 1;
+            const int taps = taps_of(Order < 0 ? how.order[d] : Order);
             int n = 0;
             for (int i = 0; i < taps; ++i) {
                 const Node node = fold(how.bound[d], stencil.first[d] + i, how.size[d]);
