@@ -1,5 +1,6 @@
 #pragma once
 // Labels are not averaged: the nodes around a sample vote, each with its weight.
+#include <cmath>
 #include "regnet/coords.hpp"
 #include "regnet/stencil.hpp"
 namespace regnet {
@@ -8,7 +9,7 @@ namespace regnet {
 // background.  L is any type of the labels' width; numbers are compared as `sign` says.
 template <int D, int Order, class L, class T>
 struct Vote {
-    static constexpr int order = -1;  // samples are served one by one
+    static constexpr int order = -1, taps = Order + 1;  // -1: samples are served one by one
     View<D, const L> labels;  // (N, 1, *in)
     Coords<D, T> coords;
     View<D, L> out;           // (N, 1, *out)
@@ -20,10 +21,28 @@ struct Vote {
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D]) const {
         return {coords.row(n, position), labels.at(n, 0), out.row(n, 0, position)};
     }
+    REGNET_HD void folded(const Row& row, int64_t j) const {
+        T x[D];
+        row.x.load(j, x);
+        row.out[j * out.step()] = place(x, how) == Place::view ? elected(row.source, x) : background;
+    }
+    REGNET_HD L elected(const L* source, const T (&x)[D]) const {
+        int64_t offset[D][taps];
+        T weight[D][taps];
+        for (int d = 0; d < D; ++d) {
+            const T shifted = x[d] - T(Order - 1) / 2, floor = std::floor(shifted);
+            bspline_weights<T>(Order, 0, shifted - floor, weight[d]);
+            for (int i = 0; i < taps; ++i)
+                offset[d][i] = fold(Bound::replicate, int64_t(floor) + i, labels.size[d]).index * labels.stride[d];
+        }
+        Ballot ballot;
+        collect<0>(offset, weight, source, T(1), ballot);
+        return ballot.winner(sign);
+    }
     struct Ballot {
         int count = 0;
-        L label[power(Order + 1, D)];
-        T weight[power(Order + 1, D)];
+        L label[power(taps, D)];
+        T weight[power(taps, D)];
 
         REGNET_HD void add(L one, T w) {
             int i = 0;
@@ -31,32 +50,19 @@ struct Vote {
             if (i == count) { label[count] = one; weight[count++] = 0; }
             weight[i] += w;
         }
+        REGNET_HD L winner(L sign) const {
+            int best = 0;
+            for (int i = 1; i < count; ++i) {
+                const bool smaller = L(label[i] ^ sign) < L(label[best] ^ sign);
+                if (weight[i] > weight[best] || (weight[i] == weight[best] && smaller)) best = i;
+            }
+            return label[best];
+        }
     };
     template <int Axis>
-    REGNET_HD void collect(const Folded<D, Order, 0, T>& taps, const L* p, T weight, Ballot& ballot) const {
-        if constexpr (Axis == D) {
-            ballot.add(*p, weight);
-        } else {
-            for (int i = 0; i < taps.count(Axis); ++i)
-                collect<Axis + 1>(taps, p + taps.offset(Axis, i), weight * taps.weight(Axis, 0, i), ballot);
-        }
-    }
-    REGNET_HD L winner(const Ballot& ballot) const {
-        int best = 0;
-        for (int i = 1; i < ballot.count; ++i) {
-            const bool smaller = L(ballot.label[i] ^ sign) < L(ballot.label[best] ^ sign);
-            if (ballot.weight[i] > ballot.weight[best] || (ballot.weight[i] == ballot.weight[best] && smaller)) best = i;
-        }
-        return ballot.label[best];
-    }
-    REGNET_HD void folded(const Row& row, int64_t j) const {
-        T x[D];
-        row.x.load(j, x);
-        L& result = row.out[j * out.step()];
-        if (place(x, how) != Place::view) { result = background; return; }
-        Ballot ballot;
-        collect<0>(Folded<D, Order, 0, T>(Stencil<D, Order, 0, T>(x, how), how, labels.stride), row.source, T(1), ballot);
-        result = winner(ballot);
+    REGNET_HD static void collect(const int64_t (&offset)[D][taps], const T (&weight)[D][taps], const L* p, T w, Ballot& ballot) {
+        if constexpr (Axis == D) ballot.add(*p, w);
+        else for (int i = 0; i < taps; ++i) collect<Axis + 1>(offset, weight, p + offset[Axis][i], w * weight[Axis][i], ballot);
     }
 };
 }  // namespace regnet
