@@ -115,12 +115,11 @@ _SUM_BLOCK = 4096
 
 def _apply(matrix: Tensor, field: Tensor) -> Tensor:
     """(N, I, J) @ (N, J, *sp), elementwise: a matmul would be cast to half precision under autocast."""
-    spatial = [1] * (field.ndim - 2)
-    rows = [
-        sum(column.reshape(-1, *spatial) * field[:, j] for j, column in enumerate(row.unbind(1)))
-        for row in matrix.unbind(1)
-    ]
-    return torch.stack(rows, 1)  # type: ignore[arg-type]
+    first, *rest = (column.reshape(*column.shape, *[1] * (field.ndim - 2)) for column in matrix.unbind(2))
+    out = first * field[:, :1]
+    for j, column in enumerate(rest, 1):
+        out = torch.addcmul(out, column, field[:, j : j + 1])
+    return out
 
 
 def _to_field(grad_x: Tensor, matrix: Tensor | None) -> Tensor:
