@@ -8,7 +8,12 @@ enum class Bound : int { zero, replicate, dct1, dct2, dst1, dst2, dft };
 
 struct Node { int64_t index; int sign; };  // sign 0: the tap contributes nothing
 
-REGNET_HD int64_t floor_mod(int64_t i, int64_t n) { i %= n; return i < 0 ? i + n : i; }
+// The remainder in [0, n).  Most taps lie within one period of the grid, where no division is needed.
+REGNET_HD int64_t floor_mod(int64_t i, int64_t n) {
+    if (-n <= i && i < n) return i < 0 ? i + n : i;
+    i %= n;
+    return i < 0 ? i + n : i;
+}
 
 REGNET_HD Node fold(Bound bound, int64_t i, int64_t n) {
     if (0 <= i && i < n) return {i, 1};
@@ -36,5 +41,24 @@ REGNET_HD Node fold(Bound bound, int64_t i, int64_t n) {
         }
     }
     return {0, 0};
+}
+
+// `fold` for nodes before the grid and behind it, not farther than its size, in numbers that serve many nodes at once:
+// index * slope + offset, times sign.  Beyond that the index leaves the grid.  The nodes -1 and n of dst1, to which it
+// folds too, contribute nothing.
+struct Side { int slope, offset, sign; };
+struct Sides { Side before, behind; };
+
+inline Sides sides(Bound bound, int n) {
+    switch (bound) {
+        case Bound::zero: return {{0, 0, 0}, {0, 0, 0}};
+        case Bound::replicate: return {{0, 0, 1}, {0, n - 1, 1}};
+        case Bound::dft: return {{1, n, 1}, {1, -n, 1}};
+        case Bound::dct1: return {{-1, 0, 1}, {-1, 2 * n - 2, 1}};
+        case Bound::dct2: return {{-1, -1, 1}, {-1, 2 * n - 1, 1}};
+        case Bound::dst1: return {{-1, -2, -1}, {-1, 2 * n, -1}};
+        case Bound::dst2: return {{-1, -1, -1}, {-1, 2 * n - 1, -1}};
+    }
+    return {};
 }
 }  // namespace regnet

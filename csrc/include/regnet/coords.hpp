@@ -1,6 +1,6 @@
 #pragma once
 #include <cstdint>
-#include <cstring>
+#include "regnet/pack.hpp"
 #include "regnet/tensor.hpp"
 namespace regnet {
 
@@ -22,27 +22,15 @@ struct Coords {
         T start[D], slope;
         const T* matrix;
 
-        // The coordinates of `used` samples from j on, side by side in vectors; the rest is anything.
-        template <int Size>
-        REGNET_HD void load(int64_t j, int used, typename LaneOf<T, Size>::type (&x)[D]) const {
-            T ramp[Size];
-            for (int s = 0; s < Size; ++s) ramp[s] = slope * (T(j) + T(s));
-            for (int d = 0; d < D; ++d) {
-                const T* from = along[d] + j * step;
-                if (used == Size && step == 1) {
-                    std::memcpy(&x[d], from, sizeof x[d]);
-                } else {
-                    T some[Size] = {};
-                    for (int s = 0; s < used; ++s) some[s] = from[s * step];
-                    std::memcpy(&x[d], some, sizeof x[d]);
-                }
-                x[d] += start[d];
-            }
-            typename LaneOf<T, Size>::type positions;
-            std::memcpy(&positions, ramp, sizeof positions);
-            x[D - 1] += positions;
+        // The coordinates of `used` samples from j on, one sample or as many as a pack holds; the rest is anything.
+        template <class Lanes>
+        REGNET_HD void load(int64_t j, int used, typename Lanes::V (&x)[D]) const {
+            using V = typename Lanes::V;
+#pragma GCC unroll 3
+            for (int d = 0; d < D; ++d) x[d] = Lanes::load(along[d] + j * step, step, used) + start[d];
+            x[D - 1] += slope * (Lanes::iota() + T(j));
             if (matrix) {
-                typename LaneOf<T, Size>::type y[D];
+                V y[D];
                 for (int d = 0; d < D; ++d) {
                     y[d] = x[0] * matrix[d * (D + 1)] + matrix[d * (D + 1) + D];
                     for (int e = 1; e < D; ++e) y[d] += matrix[d * (D + 1) + e] * x[e];
@@ -50,7 +38,6 @@ struct Coords {
                 for (int d = 0; d < D; ++d) x[d] = y[d];
             }
         }
-        REGNET_HD void load(int64_t j, T (&x)[D]) const { load<1>(j, 1, x); }
     };
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D]) const {
         Row r;

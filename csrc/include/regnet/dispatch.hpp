@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdlib>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -22,13 +24,18 @@ void by_dtype(DType t, F&& f) {
     if (t == DType::f32) return f(float{});
     f(double{});
 }
-// Full templates where speed matters: one order on all axes, up to cubic, last axis contiguous, no derivation asked
-// for beyond the first.  Everything else takes the run-time body.
+// Full templates where speed matters: one order on all axes, up to cubic, last axis contiguous, places that an int can
+// hold, no derivation asked for beyond the first.  Everything else takes the run-time body.
 template <int K, class F>
 void by_order(const Options& options, const TensorRef& volume, F&& f) {
     if constexpr (K <= 1) {
         bool uniform = volume.stride[volume.rank - 1] == 1;
-        for (int d = 1; d < volume.dim(); ++d) uniform &= options.order[d] == options.order[0];
+        int64_t reach = 0;  // of the strides: from the first voxel of a channel to the last
+        for (int d = 0; d < volume.dim(); ++d) {
+            uniform &= options.order[d] == options.order[0];
+            reach += (volume.shape[2 + d] - 1) * std::abs(volume.stride[2 + d]);
+        }
+        uniform &= reach <= std::numeric_limits<int>::max();
         if (uniform) switch (options.order[0]) {
             case 0: return f(Int<0>{});
             case 1: return f(Int<1>{});

@@ -65,19 +65,16 @@ template <int D, class T, class Kernel>
 void for_targets(Cpu cpu, const Kernel& kernel) {
     const Segments<D> segments(kernel.samples());
     const int team = cpu.team(segments.voxels());
-    const int64_t batch = segments.batch, rows = kernel.target.size[0];
+    const int64_t batch = segments.batch, rows = kernel.grid.size[0];
     const int64_t slabs = team == 1 ? 1 : std::min<int64_t>(rows, (team + batch - 1) / batch);
     const int64_t count = batch * segments.per_batch;
-    struct Extent { int64_t low, high; };
-    std::vector<Extent> extents(slabs > 1 ? count : 0);
+    std::vector<Slab> extents(slabs > 1 ? count : 0);
     if (slabs > 1) {
 #pragma omp parallel for num_threads(team) schedule(static)
         for (int64_t i = 0; i < count; ++i) {
             const auto segment = segments[i % segments.per_batch];
-            const auto row = kernel.row(i / segments.per_batch, segment.position, 0, rows);
-            Extent e{rows, 0};
-            for (int64_t j = segment.begin; j < segment.end; ++j) kernel.extent(row, j, e.low, e.high);
-            extents[i] = e;
+            const auto row = kernel.row(i / segments.per_batch, segment.position, {0, rows});
+            extents[i] = extent<D, T>(kernel, row, segment.begin, segment.end);
         }
     }
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(dynamic)
@@ -87,11 +84,11 @@ void for_targets(Cpu cpu, const Kernel& kernel) {
         const int64_t low = rows * slab / slabs, high = rows * (slab + 1) / slabs;
         for (int64_t i = 0; i < segments.per_batch; ++i) {
             if (slabs > 1) {
-                const Extent& e = extents[n * segments.per_batch + i];
+                const Slab& e = extents[n * segments.per_batch + i];
                 if (e.high <= low || e.low >= high) continue;
             }
             const auto segment = segments[i];
-            const auto row = local.row(n, segment.position, low, high);
+            const auto row = local.row(n, segment.position, {low, high});
             run<D, T>(local, row, segment.begin, segment.end);
         }
     }

@@ -1,6 +1,6 @@
 #pragma once
-// The two families of operators, and the contraction that differentiates both.  A functor is called for a block of
-// samples in a row; it serves those that lie inside the grid with straight loops, the others one by one, `folded`.
+// The two families of operators, and the contraction that differentiates both.  A functor serves some samples of a row
+// whose taps it is given; which taps, of one sample or of many, is decided below.
 #include "regnet/coords.hpp"
 #include "regnet/stencil.hpp"
 namespace regnet {
@@ -9,35 +9,27 @@ namespace regnet {
 template <int D, int Order, int K, class T>
 struct Sample {
     static constexpr int tensor = power(D, K), order = Order, degree = K;
-    View<D, const T> coeff;  // (N, C, *in)
+    View<D, const T> grid;  // coefficients (N, C, *in)
     Coords<D, T> coords;
-    View<D, T> out;          // (N, C * D^K, *out)
+    View<D, T> out;         // (N, C * D^K, *out)
     Interp<D, T> how;
 
-    struct Row { typename Coords<D, T>::Row x; const T* source; T* out; };
+    struct Row { typename Coords<D, T>::Row x; const T* source; T* out; Slab slab; };
     REGNET_HD const View<D, T>& samples() const { return out; }
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D]) const {
-        return {coords.row(n, position), coeff.at(n, 0), out.row(n, 0, position)};
-    }
-    template <class Blocks>
-    REGNET_HD void operator()(const Row& row, int64_t j, int s, const Blocks& block) const {
-        const Interior<D, Order, K, T> taps{block, s, coeff.stride};
-        write(row, j, taps, taps.base());
+        return {coords.row(n, position), grid.at(n, 0), out.row(n, 0, position), {}};
     }
     template <class Taps>
-    REGNET_HD void write(const Row& row, int64_t j, const Taps& taps, int64_t base) const {
-        for (int64_t c = 0; c < coeff.channels; ++c) {
-            T derived[power(K + 1, D)];
-            derivatives(taps, row.source + c * coeff.stride_c + base, derived);
+    REGNET_HD void serve(const Row& row, int64_t j, int used, const Taps& taps) const {
+        for (int64_t c = 0; c < grid.channels; ++c) {
+            typename Taps::V derived[power(K + 1, D)];
+            gather<K, D>(taps, row.source + c * grid.stride_c, derived);
 #pragma GCC unroll 32
-            for (int i = 0; i < tensor; ++i) row.out[(c * tensor + i) * out.stride_c + j * out.step()] = derived[degree_code<D, K>(i)];
+            for (int i = 0; i < tensor; ++i)
+                Taps::Lanes::store(row.out + (c * tensor + i) * out.stride_c + j * out.step(), out.step(), used, derived[degree_code<D, K>(i)]);
         }
     }
-    REGNET_COLD void folded(const Row& row, int64_t j) const {
-        T x[D];
-        row.x.load(j, x);
-        const Place where = place(x, how);
-        if (where == Place::view) return write(row, j, Folded<D, Order, K, T>(Stencil<D, Order, K, T>(x, how), how, coeff.stride), 0);
+    REGNET_HD void miss(const Row& row, int64_t j, Place where) const {
         const T value = where == Place::nowhere ? std::numeric_limits<T>::quiet_NaN() : T(0);
         for (int64_t c = 0; c < out.channels; ++c) row.out[c * out.stride_c + j * out.step()] = value;
     }
@@ -48,117 +40,125 @@ struct Sample {
 template <int D, int Order, int K, class T>
 struct Contract {
     static constexpr int tensor = power(D, K), order = Order, degree = K + 1;
-    View<D, const T> coeff;  // (N, C, *in)
+    View<D, const T> grid;   // coefficients (N, C, *in)
     Coords<D, T> coords;
     View<D, const T> value;  // (N, C * D^K, *out)
     View<D, T> out;          // (N, D, *out)
     Interp<D, T> how;
 
-    struct Row { typename Coords<D, T>::Row x; const T* source; const T* value; T* out; };
+    struct Row { typename Coords<D, T>::Row x; const T* source; const T* value; T* out; Slab slab; };
     REGNET_HD const View<D, T>& samples() const { return out; }
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D]) const {
-        return {coords.row(n, position), coeff.at(n, 0), value.row(n, 0, position), out.row(n, 0, position)};
-    }
-    template <class Blocks>
-    REGNET_HD void operator()(const Row& row, int64_t j, int s, const Blocks& block) const {
-        const Interior<D, Order, K + 1, T> taps{block, s, coeff.stride};
-        write(row, j, taps, taps.base());
+        return {coords.row(n, position), grid.at(n, 0), value.row(n, 0, position), out.row(n, 0, position), {}};
     }
     template <class Taps>
-    REGNET_HD void write(const Row& row, int64_t j, const Taps& taps, int64_t base) const {
-        T sum[D] = {};
-        for (int64_t c = 0; c < coeff.channels; ++c) {
-            T derived[power(K + 2, D)];
-            derivatives(taps, row.source + c * coeff.stride_c + base, derived);
+    REGNET_HD void serve(const Row& row, int64_t j, int used, const Taps& taps) const {
+        using V = typename Taps::V;
+        V sum[D] = {};
+        for (int64_t c = 0; c < grid.channels; ++c) {
+            V derived[power(K + 2, D)];
+            gather<K + 1, D>(taps, row.source + c * grid.stride_c, derived);
 #pragma GCC unroll 32
             for (int i = 0; i < tensor; ++i) {
-                const T v = row.value[(c * tensor + i) * value.stride_c + j * value.step()];
+                const V v = Taps::Lanes::load(row.value + (c * tensor + i) * value.stride_c + j * value.step(), value.step(), used);
+#pragma GCC unroll 3
                 for (int e = 0; e < D; ++e) sum[e] += v * derived[degree_code<D, K + 1>(i * D + e)];
             }
         }
-        for (int e = 0; e < D; ++e) row.out[e * out.stride_c + j * out.step()] = sum[e];
+#pragma GCC unroll 3
+        for (int e = 0; e < D; ++e) Taps::Lanes::store(row.out + e * out.stride_c + j * out.step(), out.step(), used, sum[e]);
     }
-    REGNET_COLD void folded(const Row& row, int64_t j) const {
-        T x[D];
-        row.x.load(j, x);
-        if (place(x, how) == Place::view)
-            return write(row, j, Folded<D, Order, K + 1, T>(Stencil<D, Order, K + 1, T>(x, how), how, coeff.stride), 0);
+    REGNET_HD void miss(const Row& row, int64_t j, Place) const {
         for (int e = 0; e < D; ++e) row.out[e * out.stride_c + j * out.step()] = 0;
     }
 };
 
 // target(n, c, k) += sum over i, d1..dK of value(n, c, d1..dK, i) times the derived weight w_k(x_i): the adjoint
-// of Sample.  Only the nodes whose index along the first axis is in [low, high) receive anything.
+// of Sample.  Only the nodes of the slab receive anything.
 template <int D, int Order, int K, class T>
 struct Scatter {
     static constexpr int tensor = power(D, K), order = Order, degree = K;
     View<D, const T> value;  // (N, C * D^K, *out)
     Coords<D, T> coords;
-    View<D, T> target;       // (N, C, *in), zeroed by the caller
+    View<D, T> grid;         // the target (N, C, *in), zeroed by the caller
     Interp<D, T> how;
 
-    struct Row { typename Coords<D, T>::Row x; const T* value; T* target; int64_t low, high; };
+    struct Row { typename Coords<D, T>::Row x; const T* value; T* target; Slab slab; };
     REGNET_HD const View<D, const T>& samples() const { return value; }
-    REGNET_HD Row row(int64_t n, const int64_t (&position)[D], int64_t low, int64_t high) const {
-        return {coords.row(n, position), value.row(n, 0, position), target.at(n, 0), low, high};
-    }
-    template <class Blocks>
-    REGNET_HD void operator()(const Row& row, int64_t j, int s, const Blocks& block) const {
-        const int64_t first = block.first[0][s];
-        if (first >= row.high || first + Order < row.low) return;
-        if (first < row.low || first + Order >= row.high) return folded(row, j);
-        const Interior<D, Order, K, T> taps{block, s, target.stride};
-        add(row, j, taps, taps.base());
+    REGNET_HD Row row(int64_t n, const int64_t (&position)[D], Slab slab) const {
+        return {coords.row(n, position), value.row(n, 0, position), grid.at(n, 0), slab};
     }
     template <class Taps>
-    REGNET_HD void add(const Row& row, int64_t j, const Taps& taps, int64_t base) const {
-        for (int64_t c = 0; c < target.channels; ++c) {
-            T coded[power(K + 1, D)] = {};
+    REGNET_HD void serve(const Row& row, int64_t j, int used, const Taps& taps) const {
+        using V = typename Taps::V;
+        for (int64_t c = 0; c < grid.channels; ++c) {
+            V coded[power(K + 1, D)] = {};
 #pragma GCC unroll 32
-            for (int i = 0; i < tensor; ++i) coded[degree_code<D, K>(i)] += row.value[(c * tensor + i) * value.stride_c + j * value.step()];
-            spread<K, D, 0>(taps, row.target + c * target.stride_c + base, coded);
+            for (int i = 0; i < tensor; ++i)
+                coded[degree_code<D, K>(i)] += Taps::Lanes::load(row.value + (c * tensor + i) * value.stride_c + j * value.step(), value.step(), used);
+            spread<K, D>(taps, row.target + c * grid.stride_c, coded);
         }
     }
-    REGNET_COLD void folded(const Row& row, int64_t j) const {
-        T x[D];
-        row.x.load(j, x);
-        if (place(x, how) == Place::view)
-            add(row, j, Folded<D, Order, K, T>(Stencil<D, Order, K, T>(x, how), how, target.stride, row.low, row.high), 0);
-    }
-    // The rows of the target's first axis that the sample at j touches, merged into [low, high).
-    REGNET_HD void extent(const Row& row, int64_t j, int64_t& low, int64_t& high) const {
-        T x[D];
-        row.x.load(j, x);
-        if (place(x, how) != Place::view) return;
-        const int last = taps_of(how.order[0]) - 1;
-        const int64_t first = int64_t(std::floor(x[0] - T(last - 1) / 2));
-        const bool inside = first >= 0 && first + last < how.size[0];  // then the first and the last tap tell
-        for (int i = 0; i <= last; i += inside && last ? last : 1) {
-            const Node node = fold(how.bound[0], first + i, how.size[0]);
-            if (node.sign == 0) continue;
-            low = node.index < low ? node.index : low;
-            high = node.index >= high ? node.index + 1 : high;
-        }
-    }
+    REGNET_HD void miss(const Row&, int64_t, Place) const {}
 };
 
+// One sample, anywhere.
+template <int D, class T, class Kernel>
+REGNET_APART void run_one(const Kernel& kernel, const typename Kernel::Row& row, int64_t j) {
+    T x[D];
+    row.x.template load<OneOf<T>>(j, 1, x);
+    const Place where = place(x, kernel.how);
+    if (where == Place::view) kernel.serve(row, j, 1, Folded<D, Kernel::degree, T>(x, kernel.how, kernel.grid.stride, row.slab));
+    else kernel.miss(row, j, where);
+}
+template <int D, class T, class Kernel>
+REGNET_APART void run_border(const Kernel& kernel, const typename Kernel::Row& row, int64_t j, int used, const typename PackOf<T>::V (&x)[D]) {
+    const Bordered<D, Kernel::order, Kernel::degree, T> taps(x, used, kernel.how, kernel.grid.stride, row.slab);
+    if (PackOf<T>::any(taps.served)) kernel.serve(row, j, used, taps);
+    for (int s = 0; s < used; ++s)
+        if (!taps.served[s]) run_one<D, T>(kernel, row, j + s);
+}
 // The samples begin .. end - 1 of a row.
 template <int D, class T, class Kernel>
 REGNET_HD void run(const Kernel& kernel, const typename Kernel::Row& row, int64_t begin, int64_t end) {
     if constexpr (Kernel::order < 0) {
-        for (int64_t j = begin; j < end; ++j) kernel.folded(row, j);
+        for (int64_t j = begin; j < end; ++j) run_one<D, T>(kernel, row, j);
     } else {
-        using Blocks = Block<D, Kernel::order, Kernel::degree, T>;
-        for (int64_t j = begin; j < end; j += Blocks::size) {
-            const int used = end - j < Blocks::size ? int(end - j) : Blocks::size;
-            typename Blocks::Pack x[D];
-            row.x.template load<Blocks::size>(j, used, x);
-            const Blocks block(x, kernel.how);
-            for (int s = 0; s < used; ++s) {
-                if (block.inside[s]) kernel(row, j + s, s, block);
-                else kernel.folded(row, j + s);
-            }
+        using Lanes = PackOf<T>;
+        for (int64_t j = begin; j < end; j += Lanes::size) {
+            const int used = end - j < Lanes::size ? int(end - j) : Lanes::size;
+            typename Lanes::V x[D];
+            row.x.template load<Lanes>(j, used, x);
+            const Interior<D, Kernel::order, Kernel::degree, T> taps(x, used, kernel.how, kernel.grid.stride, row.slab);
+            if (taps.all) kernel.serve(row, j, used, taps);
+            else run_border<D, T>(kernel, row, j, used, x);
         }
     }
+}
+
+// The rows of a target's first axis that the samples begin .. end - 1 of a row can touch; rather too many than too few.
+template <int D, class T, class Kernel>
+REGNET_HD Slab extent(const Kernel& kernel, const typename Kernel::Row& row, int64_t begin, int64_t end) {
+    using Lanes = PackOf<T>;
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    typename Lanes::V least = typename Lanes::V{} + infinity, most = -least;
+    for (int64_t j = begin; j < end; j += Lanes::size) {
+        const int used = end - j < Lanes::size ? int(end - j) : Lanes::size;
+        typename Lanes::V x[D];
+        row.x.template load<Lanes>(j, used, x);
+        least = x[0] < least ? x[0] : least;  // a NaN changes nothing
+        most = x[0] > most ? x[0] : most;
+    }
+    T low = infinity, high = -infinity;
+    for (int s = 0; s < Lanes::size; ++s) {
+        low = least[s] < low ? least[s] : low;
+        high = most[s] > high ? most[s] : high;
+    }
+    if (!(low <= high)) return {0, 0};
+    const int64_t rows = kernel.how.size[0];
+    const int taps = taps_of(kernel.how.order[0]);
+    const T first = std::floor(low - T(taps - 2) / 2), last = std::floor(high - T(taps - 2) / 2) + T(taps - 1);
+    if (first >= 0 && last < T(rows)) return {int64_t(first), int64_t(last) + 1};
+    return {0, rows};  // the bounds fold some of them in, to where they like
 }
 }  // namespace regnet

@@ -5,14 +5,13 @@
 #include <limits>
 #include "regnet/bound.hpp"
 #include "regnet/macros.hpp"
+#include "regnet/pack.hpp"
 #include "regnet/spline.hpp"
-#include "regnet/tensor.hpp"
 namespace regnet {
 
 enum class Extrapolate : int { center, always, edge };  // part of the binding: regnet/ops/options.py
 
 constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
-constexpr int power_of_two(int n) { int p = 1; while (p < n) p *= 2; return p; }
 
 // Mixed derivatives are coded by one digit an axis, in base K + 1: the degree of derivation along that axis.
 template <int K> constexpr int total_degree(int code) { int s = 0; for (; code; code /= K + 1) s += code % (K + 1); return s; }
@@ -29,8 +28,9 @@ struct Interp {
     int order[D];
     Bound bound[D];
     int64_t size[D];
-    T inside_low[D], inside_end[D];   // every tap, lane padding included, is in the grid: low <= x - (taps - 2) / 2 < end
+    T inside_low[D], inside_end[D];   // every tap, padding included, is in the grid: low <= x - (taps - 2) / 2 < end
     T view_low[D], view_high[D];      // coordinates between which a sample counts
+    Sides sides[D];
 
     Interp(const int* orders, const Bound* bounds, Extrapolate extrapolate, const int64_t* sizes, int padded_taps) {
         constexpr T infinity = std::numeric_limits<T>::infinity();
@@ -41,6 +41,7 @@ struct Interp {
             const T n = T(sizes[d]);
             view_low[d] = extrapolate == Extrapolate::always ? -infinity : extrapolate == Extrapolate::center ? T(-0.05) : T(-0.55);
             view_high[d] = extrapolate == Extrapolate::always ? infinity : extrapolate == Extrapolate::center ? n - 1 + T(0.05) : n - 1 + T(0.55);
+            sides[d] = regnet::sides(bounds[d], int(sizes[d]));
             // A nearest tap can be in the grid while its coordinate is not in view: leave the border to the careful path.
             const int margin = orders[d] == 0 && extrapolate == Extrapolate::center ? 1 : 0;
             const int64_t end = sizes[d] - (d == D - 1 && padded_taps ? padded_taps : taps_of(orders[d])) - margin + 1;
@@ -48,59 +49,6 @@ struct Interp {
             inside_end[d] = T(end);
             if (int64_t(inside_end[d]) > end) inside_end[d] = std::nextafter(inside_end[d], T(0));  // rounded up: above 2^24
         }
-    }
-};
-
-// The weights around one coordinate, per axis and per degree of derivation 0..K: D * taps numbers, not taps^D.
-// Order -1: known at run time only.
-template <int D, int Order, int K, class T>
-struct Stencil {
-    static constexpr int taps = Order < 0 ? kMaxTaps : Order + 1;
-    int64_t first[D];
-    T weight[D][K + 1][taps];
-
-    REGNET_HD Stencil(const T (&x)[D], const Interp<D, T>& how) {  // x moderate: an integer can hold it
-        for (int d = 0; d < D; ++d) {
-            const int order = Order < 0 ? how.order[d] : Order;
-            const T shifted = x[d] - T(taps_of(order) - 2) / 2, floor = std::floor(shifted);
-            first[d] = int64_t(floor);
-            for (int k = 0; k <= K; ++k) kernel_weights<T>(order, k, shifted - floor, weight[d][k]);
-        }
-    }
-};
-
-// The stencils of some samples in a row, side by side, so that the arithmetic up to the weights is done on vectors.
-template <int D, int Order, int K, class T>
-struct Block {
-    static constexpr int size = 32 / sizeof(T), taps = Order + 1;
-    using Pack = typename LaneOf<T, size>::type;
-    using Ints = typename LaneOf<int, size>::type;
-    using Mask = decltype(Pack{} < Pack{});
-
-    decltype(Mask{}[0] + 0) inside[size];  // every tap in the grid?  False for NaN.  Only then the rest means anything.
-    int first[D][size];
-    T weight[D][K + 1][taps][size];
-
-    REGNET_HD Block(const Pack (&x)[D], const Interp<D, T>& how) {
-        Mask within = Mask{} == Mask{};
-#pragma GCC unroll 3
-        for (int d = 0; d < D; ++d) {
-            const Pack shifted = x[d] - T(Order - 1) / 2;
-            const Mask here = (shifted >= how.inside_low[d]) & (shifted < how.inside_end[d]);
-            within &= here;
-            // Not negative where it matters, so that the cast is a floor; and defined elsewhere too.
-            const Pack kept = here ? shifted : Pack{};
-            const Ints floor = __builtin_convertvector(kept, Ints);
-            std::memcpy(first[d], &floor, sizeof floor);
-            const Pack t = kept - __builtin_convertvector(floor, Pack);
-#pragma GCC unroll 4
-            for (int k = 0; k <= K; ++k) {
-                Pack w[taps];
-                bspline_weights<T>(Order, k, t, w);
-                std::memcpy(weight[d][k], w, sizeof w);
-            }
-        }
-        std::memcpy(inside, &within, sizeof within);
     }
 };
 
@@ -116,41 +64,167 @@ REGNET_HD Place place(const T (&x)[D], const Interp<D, T>& how) {
     return is_nan ? Place::nowhere : in_view ? Place::view : Place::outside;
 }
 
-// Taps of sample s of a block, which lies inside: offsets are multiples of the stride.
+// The rows of a target's first axis that receive something.  Every sum is taken in the same order whatever the slab.
+struct Slab {
+    int64_t low = 0, high = std::numeric_limits<int64_t>::max();
+    REGNET_HD bool everything() const { return high == std::numeric_limits<int64_t>::max(); }
+};
+
+// The taps of samples in a row, side by side, in the grid as they are.  Those of a sample that is not inside can be
+// read but mean nothing.
 template <int D, int Order, int K, class T>
 struct Interior {
-    using Lane = typename LaneOf<T, power_of_two(Order + 1)>::type;
-    const Block<D, Order, K, T>& block;
-    const int s;
+    using Lanes = PackOf<T>;
+    using V = typename Lanes::V;
+    using Ints = typename Lanes::Ints;
+    static constexpr int width = power_of_two(Order + 1);  // numbers read at once along the last axis
+
+    bool all;                                   // of the samples in use are inside the grid, with every tap
+    int begin[Lanes::size];                     // where the first tap lies, in elements
+    bool whole = true;                          // every tap counts; else, of sample s, those along the first axis
+    int low[Lanes::size], high[Lanes::size];    // from low[s] to high[s] - 1
+    V weights[D][K + 1][Order + 1];
     const int64_t (&stride)[D];
+
+    REGNET_HD Interior(const V (&x)[D], int used, const Interp<D, T>& how, const int64_t (&strides)[D], Slab slab = {}) : stride(strides) {
+        const typename Lanes::Mask in_use = Lanes::iota() < V{} + T(used);
+        typename Lanes::Mask inside = in_use;
+#pragma GCC unroll 3
+        for (int d = 0; d < D; ++d) {
+            const V shifted = x[d] - T(Order - 1) / 2;
+            inside &= (shifted >= how.inside_low[d]) & (shifted < how.inside_end[d]);  // false for NaN
+        }
+        all = !Lanes::any(in_use & ~inside);
+        Ints start{}, first{};
+#pragma GCC unroll 3
+        for (int d = 0; d < D; ++d) {
+            const V shifted = inside ? x[d] - T(Order - 1) / 2 : V{};  // not negative, so that the cast is a floor
+            const Ints floor = __builtin_convertvector(shifted, Ints);
+            if (d == 0) first = floor;
+            start += floor * int(stride[d]);
+            const V t = shifted - __builtin_convertvector(floor, V);
+#pragma GCC unroll 4
+            for (int k = 0; k <= K; ++k) bspline_weights<T>(Order, k, t, weights[d][k]);
+        }
+        std::memcpy(begin, &start, sizeof start);
+        if (slab.everything()) return;  // nothing is added
+        for (int s = 0; s < Lanes::size; ++s) {
+            low[s] = int(slab.low) - first[s];
+            high[s] = s < used ? int(slab.high) - first[s] : 0;
+            whole &= low[s] <= 0 && high[s] > Order;
+        }
+    }
     REGNET_HD static constexpr int count(int) { return Order + 1; }
     REGNET_HD int64_t offset(int axis, int i) const { return i * stride[axis]; }
-    REGNET_HD T weight(int axis, int k, int i) const { return block.weight[axis][k][i][s]; }
-    REGNET_HD int64_t base() const {
-        int64_t o = 0;
-        for (int d = 0; d < D; ++d) o += block.first[d][s] * stride[d];
-        return o;
+    REGNET_HD V weight(int axis, int k, int i) const { return weights[axis][k][i]; }
+    REGNET_HD V kept(int, int, V v) const { return v; }
+    REGNET_HD void read(const T* p, int64_t at, V (&row)[width]) const { read_turned<width>(p + at, begin, row); }
+    REGNET_HD void add(T* p, int64_t at, int first_axis_tap, const V (&row)[width]) const {
+        T numbers[Order + 1][Lanes::size];
+        std::memcpy(numbers, row, sizeof numbers);
+        for (int s = 0; s < Lanes::size; ++s)
+#pragma GCC unroll 4
+            for (int i = 0; i <= Order; ++i) {
+                const int tap = D == 1 ? i : first_axis_tap;
+                if (whole || (low[s] <= tap && tap < high[s])) p[at + begin[s] + i] += numbers[i][s];
+            }
     }
 };
 
-// Taps folded into the grid by the bounds; those that contribute nothing are left out, as are those whose index
-// along the first axis is not in [low, high).
+// The same where some taps lie outside the grid, not more than once its size away.  What is not `served`, because it
+// lies farther, or out of view, or is no number, is for Folded.
 template <int D, int Order, int K, class T>
-struct Folded {
-    int counts[D];
-    int64_t offsets[D][Stencil<D, Order, K, T>::taps];
-    T weights[D][K + 1][Stencil<D, Order, K, T>::taps];
+struct Bordered {
+    using Lanes = PackOf<T>;
+    using V = typename Lanes::V;
+    using Ints = typename Lanes::Ints;
+    using Mask = typename Lanes::Mask;
+    static constexpr int width = Order + 1;
 
-    REGNET_HD Folded(const Stencil<D, Order, K, T>& stencil, const Interp<D, T>& how, const int64_t (&stride)[D],
-                     int64_t low = 0, int64_t high = std::numeric_limits<int64_t>::max()) {
+    Mask served;
+    Slab slab;
+    Ints first[width];         // indices along the first axis
+    Ints offsets[D][width];    // in elements
+    V weights[D][K + 1][width];
+    Mask dead[D][width];       // the tap contributes nothing, whatever stands there
+
+    REGNET_HD Bordered(const V (&x)[D], int used, const Interp<D, T>& how, const int64_t (&stride)[D], Slab rows = {}) : slab(rows) {
+        served = Lanes::iota() < V{} + T(used);
         for (int d = 0; d < D; ++d) {
-            const int taps = taps_of(Order < 0 ? how.order[d] : Order);
+            const V limit = V{} + T(1 << 22);  // far from where an int or a float ends
+            served &= (x[d] >= how.view_low[d]) & (x[d] <= how.view_high[d]) & (x[d] > -limit) & (x[d] < limit);
+        }
+        using Narrow = decltype(Ints{} < Ints{});
+        Narrow in_grid = ~Narrow{};
+        for (int d = 0; d < D; ++d) {
+            const V shifted = served ? x[d] - T(Order - 1) / 2 : V{};
+            Ints floor = __builtin_convertvector(shifted, Ints);
+            floor += __builtin_convertvector(__builtin_convertvector(floor, V) > shifted, Ints);  // true is -1
+            const V t = shifted - __builtin_convertvector(floor, V);
+            for (int k = 0; k <= K; ++k) bspline_weights<T>(Order, k, t, weights[d][k]);
+            const int size = int(how.size[d]);
+            const Side before = how.sides[d].before, behind = how.sides[d].behind;
+            const Ints edge = Ints{} - (how.bound[d] == Bound::dst1);
+            for (int i = 0; i <= Order; ++i) {
+                const Ints index = floor + i;
+                Ints folded = index < 0 ? index * before.slope + before.offset : index >= size ? index * behind.slope + behind.offset : index;
+                const Ints sign = index < 0 ? Ints{} + before.sign : index >= size ? Ints{} + behind.sign : Ints{} + 1;
+                const Ints nothing = (sign == 0) | (edge & ((folded == -1) | (folded == size)));
+                folded = nothing ? Ints{} : folded;
+                in_grid &= (folded >= 0) & (folded < size);
+                if (d == 0) first[i] = folded;
+                offsets[d][i] = folded * int(stride[d]);
+                dead[d][i] = __builtin_convertvector(nothing, Mask);
+                for (int k = 0; k <= K; ++k) weights[d][k][i] *= __builtin_convertvector(sign, V);
+            }
+        }
+        served &= __builtin_convertvector(in_grid, Mask);
+        for (int d = 0; d < D; ++d)
+            for (int i = 0; i <= Order; ++i) offsets[d][i] = in_grid ? offsets[d][i] : Ints{};
+    }
+    REGNET_HD static constexpr int count(int) { return width; }
+    REGNET_HD Ints offset(int axis, int i) const { return offsets[axis][i]; }
+    REGNET_HD V weight(int axis, int k, int i) const { return weights[axis][k][i]; }
+    REGNET_HD V kept(int axis, int i, V v) const { return dead[axis][i] ? V{} : v; }
+    REGNET_HD void read(const T* p, Ints at, V (&row)[width]) const {
+        for (int i = 0; i < width; ++i) {
+            const Ints place = at + offsets[D - 1][i];
+            for (int s = 0; s < Lanes::size; ++s) row[i][s] = p[place[s]];
+        }
+    }
+    REGNET_HD void add(T* p, Ints at, int first_axis_tap, const V (&row)[width]) const {
+        for (int s = 0; s < Lanes::size; ++s)
+            for (int i = 0; i < width; ++i) {
+                const int64_t index = first[D == 1 ? i : first_axis_tap][s];
+                if (served[s] && slab.low <= index && index < slab.high) p[at[s] + offsets[D - 1][i][s]] += row[i][s];
+            }
+    }
+};
+
+// The taps of one sample anywhere, folded into the grid by the bounds, of orders known at run time.  Those that
+// contribute nothing are left out, as are those outside the slab.
+template <int D, int K, class T>
+struct Folded {
+    using Lanes = OneOf<T>;
+    using V = T;
+    static constexpr int width = kMaxTaps;
+
+    int counts[D];
+    int64_t offsets[D][width];
+    T weights[D][K + 1][width];
+
+    REGNET_HD Folded(const T (&x)[D], const Interp<D, T>& how, const int64_t (&stride)[D], Slab slab = {}) {
+        for (int d = 0; d < D; ++d) {
+            const int order = how.order[d], taps = taps_of(order);
+            const T shifted = x[d] - T(taps - 2) / 2, floor = std::floor(shifted);
+            T w[K + 1][width];
+            for (int k = 0; k <= K; ++k) kernel_weights<T>(order, k, shifted - floor, w[k]);
             int n = 0;
             for (int i = 0; i < taps; ++i) {
-                const Node node = fold(how.bound[d], stencil.first[d] + i, how.size[d]);
-                if (node.sign == 0 || (d == 0 && (node.index < low || node.index >= high))) continue;
+                const Node node = fold(how.bound[d], int64_t(floor) + i, how.size[d]);
+                if (node.sign == 0 || (d == 0 && (node.index < slab.low || node.index >= slab.high))) continue;
                 offsets[d][n] = node.index * stride[d];
-                for (int k = 0; k <= K; ++k) weights[d][k][n] = node.sign * stencil.weight[d][k][i];
+                for (int k = 0; k <= K; ++k) weights[d][k][n] = node.sign * w[k][i];
                 ++n;
             }
             counts[d] = n;
@@ -159,70 +233,66 @@ struct Folded {
     REGNET_HD int count(int axis) const { return counts[axis]; }
     REGNET_HD int64_t offset(int axis, int i) const { return offsets[axis][i]; }
     REGNET_HD T weight(int axis, int k, int i) const { return weights[axis][k][i]; }
+    REGNET_HD T kept(int, int, T v) const { return v; }
+    REGNET_HD void read(const T* p, int64_t at, T (&row)[width]) const {
+        for (int i = 0; i < counts[D - 1]; ++i) row[i] = p[at + offsets[D - 1][i]];
+    }
+    REGNET_HD void add(T* p, int64_t at, int, const T (&row)[width]) const {
+        for (int i = 0; i < counts[D - 1]; ++i) p[at + offsets[D - 1][i]] += row[i];
+    }
 };
 
-// acc[code] = the weighted sum over the taps of axes Axis .. Leaf - 1, derived as the digits of `code` say; codes
-// of a total degree above K are not computed.  A leaf is a V: one number, or a vector along the last axis.
-template <int K, int Leaf, int Axis, class V, class T, class Taps>
-REGNET_HD void gather(const Taps& taps, const T* p, V* acc) {
-    if constexpr (Axis == Leaf) {
-        std::memcpy(acc, p, sizeof(V));
-    } else {
-        constexpr int rest = power(K + 1, Leaf - 1 - Axis);
+// acc[code] = the weighted sum over the taps of axes Axis .. D - 1, derived as the digits of `code` say; codes of a
+// total degree above K are not computed.  `at`: where the taps of the axes before lie.
+template <int K, int D, int Axis, class T, class Taps, class Offset>
+REGNET_HD void gather(const Taps& taps, const T* p, Offset at, typename Taps::V* acc) {
+    using V = typename Taps::V;
+    constexpr int rest = power(K + 1, D - 1 - Axis);
+    V row[Taps::width];
+    if constexpr (Axis == D - 1) taps.read(p, at, row);
 #pragma GCC unroll 16
-        for (int code = 0; code < (K + 1) * rest; ++code) acc[code] = V{};
-        for (int i = 0; i < taps.count(Axis); ++i) {
-            V part[rest];
-            gather<K, Leaf, Axis + 1>(taps, p + taps.offset(Axis, i), part);
+    for (int code = 0; code < (K + 1) * rest; ++code) acc[code] = V{};
+    for (int i = 0; i < taps.count(Axis); ++i) {
+        V part[rest];
+        if constexpr (Axis == D - 1) part[0] = row[i];
+        else gather<K, D, Axis + 1>(taps, p, at + taps.offset(Axis, i), part);
+#pragma GCC unroll 16
+        for (int r = 0; r < rest; ++r) part[r] = taps.kept(Axis, i, part[r]);
 #pragma GCC unroll 4
-            for (int k = 0; k <= K; ++k)
+        for (int k = 0; k <= K; ++k)
 #pragma GCC unroll 16
-                for (int r = 0; r < rest; ++r)
-                    if (k + total_degree<K>(r) <= K) acc[k * rest + r] += taps.weight(Axis, k, i) * part[r];
-        }
+            for (int r = 0; r < rest; ++r)
+                if (k + total_degree<K>(r) <= K) acc[k * rest + r] += taps.weight(Axis, k, i) * part[r];
     }
+}
+template <int K, int D, class T, class Taps>
+REGNET_HD void gather(const Taps& taps, const T* p, typename Taps::V* acc) {
+    gather<K, D, 0>(taps, p, decltype(taps.offset(0, 0)){}, acc);
 }
 
 // The adjoint: each tap receives the sum over `code` of value[code] times its derived weights.
-template <int K, int D, int Axis, class T, class Taps>
-REGNET_HD void spread(const Taps& taps, T* p, const T* value) {
-    if constexpr (Axis == D) {
-        *p += *value;
-    } else {
-        constexpr int rest = power(K + 1, D - 1 - Axis);
-        for (int i = 0; i < taps.count(Axis); ++i) {
-            T part[rest];
+template <int K, int D, int Axis, class T, class Taps, class Offset>
+REGNET_HD void spread(const Taps& taps, T* p, Offset at, int first_axis_tap, const typename Taps::V* value) {
+    using V = typename Taps::V;
+    constexpr int rest = power(K + 1, D - 1 - Axis);
+    V row[Taps::width];
+    for (int i = 0; i < taps.count(Axis); ++i) {
+        V part[rest];
 #pragma GCC unroll 16
-            for (int r = 0; r < rest; ++r) {
-                part[r] = 0;
+        for (int r = 0; r < rest; ++r) {
+            part[r] = V{};
 #pragma GCC unroll 4
-                for (int k = 0; k <= K; ++k)
-                    if (k + total_degree<K>(r) <= K) part[r] += value[k * rest + r] * taps.weight(Axis, k, i);
-            }
-            spread<K, D, Axis + 1>(taps, p + taps.offset(Axis, i), part);
+            for (int k = 0; k <= K; ++k)
+                if (k + total_degree<K>(r) <= K) part[r] += value[k * rest + r] * taps.weight(Axis, k, i);
+            part[r] = taps.kept(Axis, i, part[r]);
         }
+        if constexpr (Axis == D - 1) row[i] = part[0];
+        else spread<K, D, Axis + 1>(taps, p, at + taps.offset(Axis, i), Axis == 0 ? i : first_axis_tap, part);
     }
+    if constexpr (Axis == D - 1) taps.add(p, at, first_axis_tap, row);
 }
-
-// All mixed derivatives of total degree K at one place: derived[code].
-template <int D, int Order, int K, class T>
-REGNET_HD void derivatives(const Interior<D, Order, K, T>& taps, const T* p, T* derived) {
-    constexpr int heads = power(K + 1, D - 1);
-    typename Interior<D, Order, K, T>::Lane acc[heads];
-    gather<K, D - 1, 0>(taps, p, acc);
-#pragma GCC unroll 16
-    for (int head = 0; head < heads; ++head) {
-        const int k = K - total_degree<K>(head);
-        if (k < 0) continue;
-        T lane[power_of_two(Order + 1)], sum = 0;
-        std::memcpy(lane, &acc[head], sizeof lane);
-#pragma GCC unroll 8
-        for (int j = 0; j <= Order; ++j) sum += lane[j] * taps.weight(D - 1, k, j);
-        derived[head * (K + 1) + k] = sum;
-    }
-}
-template <int D, int Order, int K, class T>
-REGNET_HD void derivatives(const Folded<D, Order, K, T>& taps, const T* p, T* derived) {
-    gather<K, D, 0>(taps, p, derived);
+template <int K, int D, class T, class Taps>
+REGNET_HD void spread(const Taps& taps, T* p, const typename Taps::V* value) {
+    spread<K, D, 0>(taps, p, decltype(taps.offset(0, 0)){}, 0, value);
 }
 }  // namespace regnet

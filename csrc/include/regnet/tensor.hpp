@@ -7,10 +7,6 @@ namespace regnet {
 enum class DType : int { f32, f64, u8, i8, u16, i16, u32, i32, u64, i64 };  // part of the binding: regnet/ops/_core.py
 constexpr int kMaxRank = 5;  // (N, C, up to 3 spatial axes)
 
-// L numbers on which arithmetic is done at once.
-template <class T, int L> struct LaneOf { typedef T type __attribute__((vector_size(L * sizeof(T)))); };
-template <class T> struct LaneOf<T, 1> { typedef T type; };
-
 // What the caller hands over: never owned, never allocated here.
 struct TensorRef {
     void* data = nullptr;

@@ -9,7 +9,7 @@ namespace regnet {
 // background.  L is any type of the labels' width; numbers are compared as `sign` says.
 template <int D, int Order, class L, class T>
 struct Vote {
-    static constexpr int order = -1, taps = Order + 1;  // -1: samples are served one by one
+    static constexpr int taps = Order + 1;
     View<D, const L> labels;  // (N, 1, *in)
     Coords<D, T> coords;
     View<D, L> out;           // (N, 1, *out)
@@ -21,16 +21,16 @@ struct Vote {
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D]) const {
         return {coords.row(n, position), labels.at(n, 0), out.row(n, 0, position)};
     }
-    REGNET_HD void folded(const Row& row, int64_t j) const {
+    REGNET_HD void serve(const Row& row, int64_t j) const {
         T x[D];
-        row.x.load(j, x);
+        row.x.template load<OneOf<T>>(j, 1, x);
         row.out[j * out.step()] = place(x, how) == Place::view ? elected(row.source, x) : background;
     }
     REGNET_HD L elected(const L* source, const T (&x)[D]) const {
         int64_t offset[D][taps];
         T weight[D][taps];
         for (int d = 0; d < D; ++d) {
-            const T shifted = x[d] - T(Order - 1) / 2, floor = std::floor(shifted);
+            const T shifted = x[d] - T(taps - 2) / 2, floor = std::floor(shifted);
             bspline_weights<T>(Order, 0, shifted - floor, weight[d]);
             for (int i = 0; i < taps; ++i)
                 offset[d][i] = fold(Bound::replicate, int64_t(floor) + i, labels.size[d]).index * labels.stride[d];
@@ -65,4 +65,10 @@ struct Vote {
         else for (int i = 0; i < taps; ++i) collect<Axis + 1>(offset, weight, p + offset[Axis][i], w * weight[Axis][i], ballot);
     }
 };
+
+// Votes are counted one by one.
+template <int D, class T, int Order, class L>
+REGNET_HD void run(const Vote<D, Order, L, T>& kernel, const typename Vote<D, Order, L, T>::Row& row, int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) kernel.serve(row, j);
+}
 }  // namespace regnet
