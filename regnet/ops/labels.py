@@ -41,7 +41,7 @@ def warp_labels(
     ndim = _check.field("flow", flow)
     if labels.ndim != ndim + 2 or labels.shape[1] != 1:
         raise ValueError(f"labels must be (N, 1, *spatial) with {ndim} spatial axes, got {tuple(labels.shape)}")
-    if not float(background).is_integer():
+    if background % 1 != 0:
         raise ValueError(f"background must be a whole number, got {background}")
     held = torch.iinfo(torch.uint8 if labels.dtype == torch.bool else labels.dtype)
     highest = 1 if labels.dtype == torch.bool else held.max
