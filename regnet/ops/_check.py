@@ -48,17 +48,18 @@ def shape(name: str, value: Sequence[int], ndim: int) -> list[int]:
 
 def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
     """Common batch size (1 broadcasts) and type of computation of tensors on one device."""
-    given = {name: t for name, t in tensors.items() if t is not None}
-    devices = {str(t.device) for t in given.values()}
-    if len(devices) > 1:
-        raise ValueError(f"{' and '.join(given)} must be on one device, got {' and '.join(sorted(devices))}")
-    if devices != {"cpu"} and devices != {"meta"}:
-        raise NotImplementedError(f"regnet's operators run on the CPU; move the tensors there, got {devices.pop()}")
-    sizes = {t.shape[0] for t in given.values()} - {1}
+    given = [t for t in tensors.values() if t is not None]
+    device = given[0].device
+    if any(t.device != device for t in given):
+        names = " and ".join(name for name, t in tensors.items() if t is not None)
+        raise ValueError(f"{names} must be on one device, got {' and '.join(sorted({str(t.device) for t in given}))}")
+    if device.type not in ("cpu", "meta"):
+        raise NotImplementedError(f"regnet's operators run on the CPU; move the tensors there, got {device}")
+    sizes = {t.shape[0] for t in given} - {1}
     if len(sizes) > 1:
-        shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in given.items())
+        shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in tensors.items() if t is not None)
         raise ValueError(f"batch sizes must be equal or 1, got {shapes}")
-    double = any(t.dtype == torch.float64 for t in given.values())
+    double = any(t.dtype == torch.float64 for t in given)
     return (sizes.pop() if sizes else 1), torch.float64 if double else torch.float32
 
 

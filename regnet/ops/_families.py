@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from regnet.ops import _core
-from regnet.ops._library import define
+from regnet.ops._library import define, plain
 
 
 class How(NamedTuple):
@@ -401,17 +401,17 @@ def _unfold(size: int, out: Tensor) -> Tensor:
 
 def sample(coeff: Tensor, coords: Tensor, matrix: Tensor | None, k: int, how: How) -> Tensor:
     """All k-th derivatives of the interpolant of ``coeff``: (N, C, *in), (N, D, *out) -> (N, C, D^k, *out)."""
-    call: Any = _sample_op if torch.compiler.is_compiling() else _Sample.apply
+    call: Any = _sample_op if plain(coeff, coords, matrix) else _Sample.apply
     return call(coeff, coords, matrix, k, *how)
 
 
 def scatter(value: Tensor, coords: Tensor, matrix: Tensor | None, shape: Sequence[int], k: int, how: How) -> Tensor:
     """The adjoint of ``sample`` in the coefficients: (N, C, D^k, *out), (N, D, *out) -> (N, C, *shape)."""
-    call: Any = _scatter_op if torch.compiler.is_compiling() else _Scatter.apply
+    call: Any = _scatter_op if plain(value, coords, matrix) else _Scatter.apply
     return call(value, coords, matrix, list(shape), k, *how)
 
 
 def contract(coeff: Tensor, coords: Tensor, matrix: Tensor | None, value: Tensor, k: int, how: How) -> Tensor:
     """The gradient of <value, sample_k(coeff)> in the coordinates x: (N, D, *out)."""
-    call: Any = _contract_op if torch.compiler.is_compiling() else _Contract.apply
+    call: Any = _contract_op if plain(coeff, coords, matrix, value) else _Contract.apply
     return call(coeff, coords, matrix, value, k, *how)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def define(
@@ -26,6 +27,18 @@ def define(
     if backward is not None:
         torch.library.register_autograd(qualified, backward, setup_context=setup)
     return getattr(torch.ops.regnet, name).default
+
+
+def plain(*tensors: Tensor | None) -> bool:
+    """Whether the registered op will do: compiled, or no derivative and no transform in sight.
+
+    The other face, an ``autograd.Function``, costs twice as much to call.
+    """
+    if torch.compiler.is_compiling():
+        return True
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return False
+    return not (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors))
 
 
 def define_linear(
@@ -74,7 +87,7 @@ def define_linear(
             return out.unflatten(0, (info.batch_size, -1)), 0
 
     def apply(image: Tensor, *args: Any) -> Tensor:
-        call: Any = op if torch.compiler.is_compiling() else Face.apply
+        call: Any = op if plain(image) else Face.apply
         return call(image, *args)
 
     return apply

@@ -81,7 +81,8 @@ def compose(outer: Tensor, inner: Tensor, order: Order = 1, bound: Bound = "dct2
         ValueError: not fields of one dimension.
     """
     _check.field("outer", outer)
-    return inner + warp(outer, inner, order, bound)
+    flow = warp(outer, inner, order, bound)
+    return flow.add_(inner) if flow.dtype == inner.dtype else flow + inner  # nobody else holds what warp gave
 
 
 def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound = "dct2") -> Tensor:

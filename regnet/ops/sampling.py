@@ -122,7 +122,8 @@ def _sample(coeff: Tensor, coords: Tensor, k: int, order: Order, bound: Bound, e
 
 def ready(tensor: Tensor, batch: int, dtype: torch.dtype) -> Tensor:
     """In the type of computation, broadcast along the batch without a copy."""
-    return tensor.to(dtype).expand(batch, *tensor.shape[1:])
+    tensor = tensor.to(dtype)
+    return tensor if tensor.shape[0] == batch else tensor.expand(batch, *tensor.shape[1:])
 
 
 def _nonempty_target(sizes: Sequence[int], samples: Tensor) -> None:

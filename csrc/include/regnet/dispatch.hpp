@@ -32,7 +32,7 @@ void by_order(const Options& options, const TensorRef& volume, F&& f) {
         bool uniform = volume.stride[volume.rank - 1] == 1;
         int64_t reach = 0;  // of the strides: from the first voxel of a channel to the last
         for (int d = 0; d < volume.dim(); ++d) {
-            uniform &= options.order[d] == options.order[0];
+            uniform &= options.order[d] == options.order[0] && volume.shape[2 + d] <= std::numeric_limits<int>::max() / 4;
             reach += (volume.shape[2 + d] - 1) * std::abs(volume.stride[2 + d]);
         }
         uniform &= reach <= std::numeric_limits<int>::max();

@@ -108,11 +108,10 @@ struct Interior {
         }
         std::memcpy(begin, &start, sizeof start);
         if (slab.everything()) return;  // nothing is added
-        for (int s = 0; s < Lanes::size; ++s) {
-            low[s] = int(slab.low) - first[s];
-            high[s] = s < used ? int(slab.high) - first[s] : 0;
-            whole &= low[s] <= 0 && high[s] > Order;
-        }
+        const Ints lowest = int(slab.low) - first, highest = __builtin_convertvector(in_use, Ints) & (int(slab.high) - first);
+        std::memcpy(low, &lowest, sizeof low);
+        std::memcpy(high, &highest, sizeof high);
+        for (int s = 0; s < Lanes::size; ++s) whole &= low[s] <= 0 && high[s] > Order;
     }
     REGNET_HD static constexpr int count(int) { return Order + 1; }
     REGNET_HD int64_t offset(int axis, int i) const { return i * stride[axis]; }
@@ -122,12 +121,14 @@ struct Interior {
     REGNET_HD void add(T* p, int64_t at, int first_axis_tap, const V (&row)[width]) const {
         T numbers[Order + 1][Lanes::size];
         std::memcpy(numbers, row, sizeof numbers);
-        for (int s = 0; s < Lanes::size; ++s)
+        const auto each = [&](auto&& counts) {
+            for (int s = 0; s < Lanes::size; ++s)
 #pragma GCC unroll 4
-            for (int i = 0; i <= Order; ++i) {
-                const int tap = D == 1 ? i : first_axis_tap;
-                if (whole || (low[s] <= tap && tap < high[s])) p[at + begin[s] + i] += numbers[i][s];
-            }
+                for (int i = 0; i <= Order; ++i)
+                    if (counts(s, D == 1 ? i : first_axis_tap)) p[at + begin[s] + i] += numbers[i][s];
+        };
+        if (whole) each([](int, int) { return true; });
+        else each([&](int s, int tap) { return low[s] <= tap && tap < high[s]; });
     }
 };
 
