@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regnet.ops import _check, _core
 from regnet.ops._families import _fold, _unfold
-from regnet.ops._library import define
+from regnet.ops._library import define, plain
 from regnet.ops.sampling import ready
 
 _MODES = {"nearest": 0, "linear": 1}
@@ -53,9 +53,10 @@ def warp_labels(
     if 0 in labels.shape[2:] and flow.numel():
         raise ValueError(f"labels has no voxels to take, got {tuple(labels.shape)}")
     affine = None if matrix is None else ready(matrix.detach(), batch, dtype)
+    voters, places = ready(labels, batch, labels.dtype), ready(flow.detach(), batch, dtype)
     bits = int(background) - (2**64 if background >= 2**63 else 0)  # an operator takes int64
-    call: Any = _vote_op if torch.compiler.is_compiling() else _Vote.apply
-    return call(ready(labels, batch, labels.dtype), ready(flow.detach(), batch, dtype), affine, _MODES[mode], bits)
+    call: Any = _vote_op if plain(labels) else _Vote.apply
+    return call(voters, places, affine, _MODES[mode], bits)
 
 
 def _vote_fake(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int, background: int) -> Tensor:
