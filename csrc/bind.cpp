@@ -10,7 +10,7 @@ namespace py = pybind11;
 using namespace regnet;
 
 namespace {
-// (address, dtype: 0 float32 or 1 float64, shape, strides in elements), or None
+// (address, dtype: the number of a DType, shape, strides in elements), or None
 using Tensor = std::optional<std::tuple<std::uintptr_t, int, std::vector<int64_t>, std::vector<int64_t>>>;
 
 TensorRef ref(const Tensor& tensor) {
@@ -56,6 +56,10 @@ PYBIND11_MODULE(REGNET_MODULE, m) {
     m.def("scatter", [](int threads, int k, const Tensor& value, const Tensor& coords, bool relative, const Tensor& matrix,
                         const Tensor& target, const Ints& order, const Ints& bound, int extrapolate) {
         scatter(Cpu{threads}, k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
+    }, nogil);
+    m.def("vote", [](int threads, const Tensor& labels, const Tensor& coords, bool relative, const Tensor& matrix, const Tensor& out,
+                     int order, int64_t background) {
+        vote(Cpu{threads}, ref(labels), where(coords, relative, matrix), ref(out), order, background);
     }, nogil);
     m.def("prefilter", [](int threads, const Tensor& image, int axis, int order, int bound, bool adjoint) {
         prefilter(Cpu{threads}, ref(image), axis, order, Bound(bound), adjoint);

@@ -9,7 +9,20 @@ import torch  # before the compiled modules, so that the process has one OpenMP 
 from torch import Tensor
 
 _MODULES = {"base": "regnet.ops._cpu_base", "v3": "regnet.ops._cpu_v3"}
-_DTYPES = {torch.float32: 0, torch.float64: 1}
+# The numbers of DType in csrc/include/regnet/tensor.hpp; a bool is a byte.
+_DTYPES = {
+    torch.float32: 0,
+    torch.float64: 1,
+    torch.bool: 2,
+    torch.uint8: 2,
+    torch.int8: 3,
+    torch.uint16: 4,
+    torch.int16: 5,
+    torch.uint32: 6,
+    torch.int32: 7,
+    torch.uint64: 8,
+    torch.int64: 9,
+}
 
 
 @functools.cache
