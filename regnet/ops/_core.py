@@ -63,6 +63,9 @@ def ref(tensor: Tensor | None) -> tuple[int, int, tuple[int, ...], tuple[int, ..
     return tensor.data_ptr(), _DTYPES[tensor.dtype], tuple(tensor.shape), tensor.stride()
 
 
-def threads() -> int:
-    """How many threads the core may use: as many as torch."""
-    return torch.get_num_threads()
+GRAIN = 8192  # voxels for which another thread is worth waking
+
+
+def threads() -> tuple[int, int]:
+    """How many threads the core may use, as many as torch; and the least number of voxels for each."""
+    return torch.get_num_threads(), GRAIN
