@@ -6,7 +6,8 @@ axis ``d``. Fields live on the fixed grid and point into the moving image.
 
 from regnet.ops.box import box_sum
 from regnet.ops.ffd import ffd
-from regnet.ops.fields import compose, identity, integrate, invert, warp
+from regnet.ops.fields import compose, identity, integrate, warp
+from regnet.ops.invert import invert
 from regnet.ops.jacobian import jacobian, jacobian_determinant
 from regnet.ops.labels import warp_labels
 from regnet.ops.operator import SamplingOperator

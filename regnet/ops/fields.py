@@ -1,4 +1,4 @@
-"""Displacement and velocity fields: warp, compose, integrate, invert."""
+"""Displacement and velocity fields: warp, compose, integrate."""
 
 from collections.abc import Sequence
 
@@ -116,36 +116,3 @@ def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound =
     for _ in range(steps):
         flow = compose(flow, flow, order, bound)
     return flow.to(velocity.dtype)
-
-
-def invert(
-    flow: Tensor, iterations: int = 50, tolerance: float = 1e-3, order: Order = 1, bound: Bound = "replicate"
-) -> Tensor:
-    """The inverse displacement on the same grid, by fixed point: ``v(p) = -flow(p + v(p))``.
-
-    Args:
-        flow: ``(N, D, *spatial)``, voxels; must not fold for the iteration to converge.
-        iterations: at most so many steps.
-        tolerance: stop when no voxel moves by more than this, in voxels.
-        order, bound: how ``flow`` is interpolated and continues outside the grid.
-
-    Returns:
-        ``(N, D, *spatial)``, voxels.
-
-    Raises:
-        ValueError: ``flow`` has not one channel per spatial axis.
-
-    Source:
-        Chen et al., Medical Physics 2008.
-    """
-    _check.field("flow", flow)
-    _, dtype = _check.together(flow=flow)
-    outer = flow.to(dtype)
-    inverse = -outer
-    for _ in range(iterations):
-        update = -warp(outer, inverse, order, bound)
-        change = (update - inverse).detach().abs().max() if update.numel() else 0.0
-        inverse = update
-        if change <= tolerance:
-            break
-    return inverse.to(flow.dtype)

@@ -37,10 +37,11 @@ def jacobian_determinant(flow: Tensor) -> Tensor:
     _, dtype = _check.together(flow=flow)
     u = flow.to(dtype)
     m = [[_difference(u[:, i], 1 + j) + (1.0 if i == j else 0.0) for j in range(ndim)] for i in range(ndim)]
-    return _determinant(m)[:, None].to(flow.dtype)
+    return determinant(m)[:, None].to(flow.dtype)
 
 
-def _determinant(m: list[list[Tensor]]) -> Tensor:
+def determinant(m: list[list[Tensor]]) -> Tensor:
+    """Of a matrix of up to three rows whose entries are tensors of one shape, elementwise."""
     if len(m) == 1:
         return m[0][0]
     if len(m) == 2:

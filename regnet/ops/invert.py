@@ -1,0 +1,101 @@
+"""The inverse of a displacement field."""
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from regnet.ops import _check, _families
+from regnet.ops.jacobian import determinant, jacobian
+from regnet.ops.options import Bound, Order, bound_codes, extrapolate_code, order_codes
+from regnet.ops.prefilter import prefilter
+
+
+def invert(
+    flow: Tensor, iterations: int = 50, tolerance: float = 1e-3, order: Order = 1, bound: Bound = "replicate"
+) -> Tensor:
+    """The inverse displacement on the same grid: ``v(p) = -flow(p + v(p))``.
+
+    By Newton's method at every voxel, a step halved where it does not help; so large and steep fields are inverted
+    too, as long as they do not fold. Two more steps are differentiable, which makes the first three derivatives those
+    of the inverse itself. Where to stop depends on the data: neither ``vmap`` nor ``torch.compile(fullgraph=True)``
+    can hold it.
+
+    Args:
+        flow: ``(N, D, *spatial)``, voxels.
+        iterations: at most so many steps.
+        tolerance: stop when ``|v(p) + flow(p + v(p))|`` is at most this everywhere, in voxels.
+        order, bound: how ``flow`` is interpolated and continues outside the grid; order 1 or more. To check the
+            result by :func:`regnet.ops.compose`, give that the same bound.
+
+    Returns:
+        ``(N, D, *spatial)``, voxels. A ``RuntimeWarning`` says where no inverse was found: there the field folds, or
+        ``iterations`` were too few.
+
+    Raises:
+        ValueError: ``flow`` has not one channel per spatial axis, or an order is 0.
+    """
+    ndim = _check.field("flow", flow)
+    _, dtype = _check.together(flow=flow)
+    orders = order_codes(order, ndim)
+    if 0 in orders:
+        raise ValueError(f"a field of order 0 has no slope to invert; use order 1 or more on every axis, got {order!r}")
+    how = _families.How(True, orders, bound_codes(bound, ndim), extrapolate_code(True))
+    coeff = prefilter(flow.to(dtype), order, bound)
+    fixed, inverse = coeff.detach(), torch.zeros_like(coeff)
+    eye = torch.eye(ndim, dtype=dtype, device=flow.device).reshape(1, ndim, ndim, *[1] * ndim)
+    with torch.no_grad():
+        differences = jacobian(flow.detach().to(dtype)).flatten(1, 2)
+        smooth = _families.How(True, [1] * ndim, bound_codes("replicate", ndim), how.extrapolate)
+        missing = _missing(fixed, inverse, how)
+        distance = missing.square().sum(1, keepdim=True)
+        step = torch.ones_like(distance)
+        for _ in range(iterations):
+            if not (distance > tolerance**2).any():
+                break
+            # The spline's slope holds on one side of a knot or border, differences see both, a plain step needs none.
+            slopes = (
+                _families.sample(fixed, inverse, None, 1, how) + eye,
+                _families.sample(differences, inverse, None, 0, smooth).unflatten(1, (ndim, ndim)),
+                eye,
+            )
+            start, before, gap = inverse, distance, missing
+            for slope in slopes:
+                tried = start - step * _solve(slope, gap)
+                left = _missing(fixed, tried, how)
+                squared = left.square().sum(1, keepdim=True)
+                better = squared < distance
+                inverse, missing = torch.where(better, tried, inverse), torch.where(better, left, missing)
+                distance = torch.where(better, squared, distance)
+            step = torch.where(distance < before, torch.ones_like(step), step / 2)
+        found = distance <= tolerance**2
+        if not found.all():
+            warnings.warn(
+                f"{1 - found.float().mean().item():.2%} of the voxels have no inverse within {tolerance:g} voxels "
+                f"after {iterations} steps, the worst is {distance.max().sqrt().item():.3g} off: the field folds there",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    for _ in range(2):
+        change = _solve(_families.sample(coeff, inverse, None, 1, how) + eye, _missing(coeff, inverse, how))
+        inverse = inverse - torch.where(found, change, torch.zeros_like(change))
+    return inverse.to(flow.dtype)
+
+
+def _missing(coeff: Tensor, inverse: Tensor, how: _families.How) -> Tensor:
+    """What is left of p after going to p + inverse(p) and back by the field."""
+    return inverse + _families.sample(coeff, inverse, None, 0, how)
+
+
+def _solve(matrix: Tensor, vector: Tensor) -> Tensor:
+    """(N, D, D, *sp) \\ (N, D, *sp) by Cramer's rule; where the matrix is next to singular, the vector itself."""
+    ndim = matrix.shape[1]
+    rows = [list(row.unbind(1)) for row in matrix.unbind(1)]
+    volume = determinant(rows)
+    singular = volume.abs() < 1e-3
+    volume = torch.where(singular, torch.ones_like(volume), volume)
+    columns = []
+    for j in range(ndim):
+        replaced = [[vector[:, i] if k == j else rows[i][k] for k in range(ndim)] for i in range(ndim)]
+        columns.append(torch.where(singular, vector[:, j], determinant(replaced) / volume))
+    return torch.stack(columns, 1)
