@@ -159,10 +159,10 @@ struct Bordered {
         using Narrow = decltype(Ints{} < Ints{});
         Narrow in_grid = ~Narrow{};
         for (int d = 0; d < D; ++d) {
-            const V shifted = served ? x[d] - T(Order - 1) / 2 : V{};
+            const V shift = V{} + T(Order - 1) / 2, place = served ? x[d] : shift, shifted = place - shift;
             Ints floor = __builtin_convertvector(shifted, Ints);
             floor += __builtin_convertvector(__builtin_convertvector(floor, V) > shifted, Ints);  // true is -1
-            const V t = shifted - __builtin_convertvector(floor, V);
+            const V t = place - (__builtin_convertvector(floor, V) + shift);  // exact, where shifted may be rounded
             for (int k = 0; k <= K; ++k) bspline_weights<T>(Order, k, t, weights[d][k]);
             const int size = int(how.size[d]);
             if (d == D - 1) straight = !Lanes::any(__builtin_convertvector((floor < 0) | (floor > size - width), Mask));
@@ -225,9 +225,9 @@ struct Folded {
     REGNET_HD Folded(const T (&x)[D], const Interp<D, T>& how, const int64_t (&stride)[D], Slab slab = {}) {
         for (int d = 0; d < D; ++d) {
             const int order = how.order[d], taps = taps_of(order);
-            const T shifted = x[d] - T(taps - 2) / 2, floor = std::floor(shifted);
+            const T shift = T(taps - 2) / 2, floor = std::floor(x[d] - shift), t = x[d] - (floor + shift);  // t is exact
             T w[K + 1][width];
-            for (int k = 0; k <= K; ++k) kernel_weights<T>(order, k, shifted - floor, w[k]);
+            for (int k = 0; k <= K; ++k) kernel_weights<T>(order, k, t, w[k]);
             int n = 0;
             for (int i = 0; i < taps; ++i) {
                 const Node node = fold(how.bound[d], int64_t(floor) + i, how.size[d]);
