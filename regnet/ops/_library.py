@@ -12,10 +12,10 @@ from torch.autograd import forward_ad
 
 
 def define(name: str, schema: str, kernel: Callable, fake: Callable, backward: Callable, setup: Callable) -> Any:
-    """Register ``regnet::name`` with its CPU kernel, its shape function and its derivative, and return it."""
+    """Register ``regnet::name`` with its kernel (of any device), its shape function and its derivative; return it."""
     qualified = f"regnet::{name}"
     torch.library.define(qualified, schema)
-    torch.library.impl(qualified, "cpu", kernel)
+    torch.library.impl(qualified, "default", kernel)
     torch.library.register_fake(qualified, fake)
     torch.library.register_autograd(qualified, backward, setup_context=setup)
     return getattr(torch.ops.regnet, name).default
