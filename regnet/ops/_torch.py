@@ -61,14 +61,16 @@ def _visit(
     x: Tensor, shape: Sequence[int], order: list[int], bound: list[int], k: int
 ) -> Iterator[tuple[Tensor, Tensor, dict[tuple[int, ...], Tensor]]]:
     """Tap by tap: flat index, whether it counts, and by degrees along the axes the weights of total degree k."""
-    axes = [taps(*along, k) for along in zip(x.unbind(1), shape, order, bound, strict=True)]
+    axes = [taps(*axis, k) for axis in zip(x.unbind(1), shape, order, bound, strict=True)]
     degrees = [d for d in itertools.product(range(k + 1), repeat=len(axes)) if sum(d) == k]
-    for taps in itertools.product(*axes):
-        index = functools.reduce(lambda at, axis: at * axis[0] + axis[1][0], zip(shape, taps, strict=True), 0)
-        counts = functools.reduce(operator.and_, [tap[1] for tap in taps])
-        factors = [[tap[2][e] for tap, e in zip(taps, d, strict=True)] for d in degrees]
+    for visited in itertools.product(*axes):
+        index: Any = 0
+        for (i, _, _), n in zip(visited, shape, strict=True):
+            index = index * n + i
+        counts = functools.reduce(operator.and_, [tap[1] for tap in visited])
+        factors = [[tap[2][e] for tap, e in zip(visited, d, strict=True)] for d in degrees]
         products = [functools.reduce(operator.mul, f)[:, None] for f in factors]
-        yield index[:, None], counts[:, None], dict(zip(degrees, products, strict=True))  # type: ignore[index]
+        yield index[:, None], counts[:, None], dict(zip(degrees, products, strict=True))
 
 
 def _entries(ndim: int, k: int) -> list[tuple[int, ...]]:
@@ -95,7 +97,8 @@ def _points(
 def sample(coeff: Tensor, coords: Tensor, matrix: Tensor | None, k: int, *how: Any) -> Tensor:
     """``regnet::sample``: (N, C, *in), (N, D, *out) -> (N, C, D^k, *out)."""
     relative, order, bound, extrapolate = how
-    (batch, channels, *shape), sums = coeff.shape, {}
+    batch, channels, *shape = coeff.shape
+    sums: dict[tuple[int, ...], Any] = {}
     x, view, nowhere = _points(shape, coords, matrix, relative, extrapolate)
     for index, counts, weights in _visit(x, shape, order, bound, k):
         values = torch.where(counts, coeff.flatten(2).gather(2, index.expand(-1, channels, -1)), 0)

@@ -41,7 +41,7 @@ def prefilter_adjoint(coeff: Tensor, order: Order, bound: Bound) -> Tensor:
     orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
     if max(orders) < 2:
         return coeff
-    return _filter(coeff.to(dtype), orders, bounds, True).to(coeff.dtype)
+    return spline_filter(coeff.to(dtype), orders, bounds, True).to(coeff.dtype)
 
 
 @_core.native_or(_torch_lines.prefilter)
