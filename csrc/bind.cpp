@@ -10,7 +10,7 @@ namespace py = pybind11;
 using namespace regnet;
 
 namespace {
-// (address, dtype: 0 float32 or 1 float64, shape, strides in elements), or None
+// (address, dtype: the number of a DType, shape, strides in elements), or None
 using Tensor = std::optional<std::tuple<std::uintptr_t, int, std::vector<int64_t>, std::vector<int64_t>>>;
 
 TensorRef ref(const Tensor& tensor) {
@@ -25,6 +25,9 @@ TensorRef ref(const Tensor& tensor) {
     std::copy(stride.begin(), stride.end(), t.stride.begin());
     return t;
 }
+using Team = std::tuple<int, int64_t>;  // how many threads, and for how many voxels another one is worth waking
+Cpu cpu(const Team& team) { return {std::get<0>(team), std::get<1>(team)}; }
+
 Where where(const Tensor& coords, bool relative, const Tensor& matrix) { return {ref(coords), relative, ref(matrix)}; }
 
 Options options(const std::vector<int>& order, const std::vector<int>& bound, int extrapolate) {
@@ -45,25 +48,29 @@ bool supports_v3() {
 PYBIND11_MODULE(REGNET_MODULE, m) {
     using Ints = std::vector<int>;
     const auto nogil = py::call_guard<py::gil_scoped_release>();
-    m.def("sample", [](int threads, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
+    m.def("sample", [](const Team& team, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
                        const Tensor& out, const Ints& order, const Ints& bound, int extrapolate) {
-        sample(Cpu{threads}, k, ref(coeff), where(coords, relative, matrix), ref(out), options(order, bound, extrapolate));
+        sample(cpu(team), k, ref(coeff), where(coords, relative, matrix), ref(out), options(order, bound, extrapolate));
     }, nogil);
-    m.def("contract", [](int threads, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
+    m.def("contract", [](const Team& team, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
                          const Tensor& value, const Tensor& out, const Ints& order, const Ints& bound, int extrapolate) {
-        contract(Cpu{threads}, k, ref(coeff), where(coords, relative, matrix), ref(value), ref(out), options(order, bound, extrapolate));
+        contract(cpu(team), k, ref(coeff), where(coords, relative, matrix), ref(value), ref(out), options(order, bound, extrapolate));
     }, nogil);
-    m.def("scatter", [](int threads, int k, const Tensor& value, const Tensor& coords, bool relative, const Tensor& matrix,
+    m.def("scatter", [](const Team& team, int k, const Tensor& value, const Tensor& coords, bool relative, const Tensor& matrix,
                         const Tensor& target, const Ints& order, const Ints& bound, int extrapolate) {
-        scatter(Cpu{threads}, k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
+        scatter(cpu(team), k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
     }, nogil);
-    m.def("prefilter", [](int threads, const Tensor& image, int axis, int order, int bound, bool adjoint) {
-        prefilter(Cpu{threads}, ref(image), axis, order, Bound(bound), adjoint);
+    m.def("vote", [](const Team& team, const Tensor& labels, const Tensor& coords, bool relative, const Tensor& matrix, const Tensor& out,
+                     int order, int64_t background) {
+        vote(cpu(team), ref(labels), where(coords, relative, matrix), ref(out), order, background);
     }, nogil);
-    m.def("box_sum", [](int threads, const Tensor& image, int axis, int64_t window) { box_sum(Cpu{threads}, ref(image), axis, window); }, nogil);
-    m.def("lattice", [](int threads, const Tensor& from, const Tensor& to, int axis, int order, int bound, double spacing, double scale,
+    m.def("prefilter", [](const Team& team, const Tensor& image, int axis, int order, int bound, bool adjoint) {
+        prefilter(cpu(team), ref(image), axis, order, Bound(bound), adjoint);
+    }, nogil);
+    m.def("box_sum", [](const Team& team, const Tensor& image, int axis, int64_t window) { box_sum(cpu(team), ref(image), axis, window); }, nogil);
+    m.def("lattice", [](const Team& team, const Tensor& from, const Tensor& to, int axis, int order, int bound, double spacing, double scale,
                         double offset, double divisor, bool adjoint) {
-        lattice(Cpu{threads}, ref(from), ref(to), axis, order, Bound(bound), {spacing, scale, offset, divisor}, adjoint);
+        lattice(cpu(team), ref(from), ref(to), axis, order, Bound(bound), {spacing, scale, offset, divisor}, adjoint);
     }, nogil);
     m.def("supports_v3", &supports_v3);
 }

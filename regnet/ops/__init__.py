@@ -14,6 +14,7 @@ from regnet.ops.prefilter import prefilter
 from regnet.ops.resize import resize, resize_flow, restrict
 from regnet.ops.sampling import count, grad, hess, pull, push
 from regnet.ops.spline import Spline
+from regnet.ops.torch_compat import grid_sample, grid_sample_adjoint
 
 __all__ = [
     "SamplingOperator",
@@ -23,6 +24,8 @@ __all__ = [
     "count",
     "ffd",
     "grad",
+    "grid_sample",
+    "grid_sample_adjoint",
     "hess",
     "identity",
     "integrate",

@@ -29,6 +29,15 @@ def field(name: str, tensor: Tensor) -> int:
     return tensor.ndim - 2
 
 
+def affine(name: str, tensor: Tensor, ndim: int) -> None:
+    """``(N, D, D + 1)``, floating point."""
+    floating(name, tensor)
+    if tensor.ndim != 3 or tuple(tensor.shape[1:]) != (ndim, ndim + 1):
+        raise ValueError(
+            f"{name} must be (N, {ndim}, {ndim + 1}), from fixed to moving voxels, got {tuple(tensor.shape)}"
+        )
+
+
 def shape(name: str, value: Sequence[int], ndim: int) -> list[int]:
     """``ndim`` sizes, 0 among them where a grid may be empty."""
     sizes = list(value) if isinstance(value, Sequence) else []

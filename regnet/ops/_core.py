@@ -12,8 +12,25 @@ import torch  # before the compiled modules, so that the process has one OpenMP 
 from torch import Tensor
 
 _MODULES = {"base": "regnet.ops._cpu_base", "v3": "regnet.ops._cpu_v3"}
+<<<<<<< HEAD
 _BACKENDS = ("native", "torch")
 _DTYPES = {torch.float32: 0, torch.float64: 1}
+=======
+# The numbers of DType in csrc/include/regnet/tensor.hpp; a bool is a byte.
+_DTYPES = {
+    torch.float32: 0,
+    torch.float64: 1,
+    torch.bool: 2,
+    torch.uint8: 2,
+    torch.int8: 3,
+    torch.uint16: 4,
+    torch.int16: 5,
+    torch.uint32: 6,
+    torch.int32: 7,
+    torch.uint64: 8,
+    torch.int64: 9,
+}
+>>>>>>> main
 
 
 class NotBuiltError(RuntimeError):
@@ -101,6 +118,9 @@ def ref(tensor: Tensor | None) -> tuple[int, int, tuple[int, ...], tuple[int, ..
     return tensor.data_ptr(), _DTYPES[tensor.dtype], tuple(tensor.shape), tensor.stride()
 
 
-def threads() -> int:
-    """How many threads the core may use: as many as torch."""
-    return torch.get_num_threads()
+GRAIN = 8192  # voxels for which another thread is worth waking
+
+
+def threads() -> tuple[int, int]:
+    """How many threads the core may use, as many as torch; and the least number of voxels for each."""
+    return torch.get_num_threads(), GRAIN

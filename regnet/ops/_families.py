@@ -106,7 +106,8 @@ def _flat(tensor: Tensor, k: int) -> Tensor:
 
 
 def _homogeneous(coords: Tensor, relative: bool) -> Tensor:
-    """(N, D + 1, *sp): the coordinates that the matrix acts on, and ones."""
+    """(N, D + 1, *sp): the coordinates that the matrix acts on, and ones; 0 for those that have no gradient anyway."""
+    coords = coords.nan_to_num(0.0, 0.0, 0.0)
     if relative:
         axes = [torch.arange(n, dtype=coords.dtype, device=coords.device) for n in coords.shape[2:]]
         coords = coords + torch.stack(torch.meshgrid(*axes, indexing="ij"))
@@ -118,12 +119,11 @@ _SUM_BLOCK = 4096
 
 def _apply(matrix: Tensor, field: Tensor) -> Tensor:
     """(N, I, J) @ (N, J, *sp), elementwise: a matmul would be cast to half precision under autocast."""
-    spatial = [1] * (field.ndim - 2)
-    rows = [
-        sum(column.reshape(-1, *spatial) * field[:, j] for j, column in enumerate(row.unbind(1)))
-        for row in matrix.unbind(1)
-    ]
-    return torch.stack(rows, 1)  # type: ignore[arg-type]
+    first, *rest = (column.reshape(*column.shape, *[1] * (field.ndim - 2)) for column in matrix.unbind(2))
+    out = first * field[:, :1]
+    for j, column in enumerate(rest, 1):
+        out = torch.addcmul(out, column, field[:, j : j + 1])
+    return out
 
 
 def _to_field(grad_x: Tensor, matrix: Tensor | None) -> Tensor:

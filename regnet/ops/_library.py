@@ -11,13 +11,21 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 
-def define(name: str, schema: str, kernel: Callable, fake: Callable, backward: Callable, setup: Callable) -> Any:
-    """Register ``regnet::name`` with its kernel (of any device), its shape function and its derivative; return it."""
+def define(
+    name: str,
+    schema: str,
+    kernel: Callable,
+    fake: Callable,
+    backward: Callable | None = None,
+    setup: Callable | None = None,
+) -> Any:
+    """Register ``regnet::name``: its kernel, for any device, its shape function and its derivative if any; return it."""
     qualified = f"regnet::{name}"
     torch.library.define(qualified, schema)
     torch.library.impl(qualified, "default", kernel)
     torch.library.register_fake(qualified, fake)
-    torch.library.register_autograd(qualified, backward, setup_context=setup)
+    if backward is not None:
+        torch.library.register_autograd(qualified, backward, setup_context=setup)
     return getattr(torch.ops.regnet, name).default
 
 

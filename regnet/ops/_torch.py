@@ -1,4 +1,4 @@
-"""The two families in plain torch, for the devices that no compiled module serves; and their second oracle.
+"""The kernels in plain torch, for the devices that no compiled module serves; and the second oracle of the others.
 
 They stand behind the same registered operators, so that every derivative comes from the same rules. A sample's taps
 are visited one after the other, each for all samples at once; nothing waits for the device.
@@ -14,47 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regnet.ops._torch_taps import taps
 from regnet.ops.options import BOUNDS
 
 _MARGINS = (0.05, math.inf, 0.55)  # how far from the outer voxels a sample is in view, by the code of extrapolate
-Tap = tuple[Tensor, Tensor, list[Tensor]]
-
-
-def _weights(order: int, k: int, t: Tensor) -> list[Tensor]:
-    """The k-th derivatives of the B-splines that reach a sample ``t`` past its first node, by Cox-de Boor."""
-    if k > order:
-        return [torch.zeros_like(t)] * (order + 1)
-    w: list[Any] = [torch.ones_like(t)]
-    for d in range(1, order - k + 1):
-        w = [((t + (d - j)) * a + ((1 + j) - t) * b) / d for j, (a, b) in enumerate(itertools.pairwise([0, *w, 0]))]
-    for _ in range(k):
-        w = [a - b for a, b in itertools.pairwise([0, *w, 0])]
-    return w
-
-
-def _fold(bound: str, i: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Where node ``i`` lies within ``n`` voxels, and its sign: 0 where it contributes nothing."""
-    if bound in ("zero", "replicate"):
-        j = i.clamp(0, n - 1)
-        return j, j == i if bound == "zero" else torch.ones_like(j)
-    if bound == "dft":
-        return i % n, torch.ones_like(i)
-    shift, period = {"dct1": (0, max(2 * n - 2, 1)), "dst1": (1, 2 * n + 2)}.get(bound, (0, 2 * n))
-    r = (i + shift) % period
-    if bound == "dst1":
-        return (torch.minimum(r, period - r) - 1).clamp(0, n - 1), torch.sign(r * (n + 1 - r))
-    if bound == "dct1":
-        return torch.minimum(r, period - r), torch.ones_like(r)
-    return torch.minimum(r, period - 1 - r), torch.where(r < n, 1, 1 if bound == "dct2" else -1)
-
-
-def taps(x: Tensor, n: int, order: int, bound: int, k: int) -> list[Tap]:
-    """Along one axis: each tap's index, whether it counts, and its signed weights, derived 0 to k times."""
-    shifted = x - (order - 1) / 2
-    first = shifted.floor()
-    weights = [_weights(order, degree, shifted - first) for degree in range(k + 1)]
-    nodes = [_fold(BOUNDS[bound], first.long() + i, n) for i in range(order + 1)]
-    return [(j, sign != 0, [w[i] * sign for w in weights]) for i, (j, sign) in enumerate(nodes)]
 
 
 def _visit(
@@ -131,3 +94,20 @@ def contract(coeff: Tensor, coords: Tensor, matrix: Tensor | None, value: Tensor
     products = value.unsqueeze(2 + k) * sample(coeff, coords, matrix, k + 1, *how)
     summed = products.sum(list(range(1, 2 + k)))
     return torch.where(view.reshape(len(view), 1, *coords.shape[2:]), summed, 0)
+
+
+def vote(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int, background: int) -> Tensor:
+    """``regnet::vote``: (N, 1, *in), (N, D, *out) -> (N, 1, *out)."""
+    ndim, shape = flow.shape[1], labels.shape[2:]
+    high = -(2**63) if labels.dtype == torch.uint64 else 0  # turned over, its values are in the order of int64
+    x, view, _ = _points(shape, flow, matrix, True, 2)
+    visits = _visit(x, shape, [order] * ndim, [BOUNDS.index("replicate")] * ndim, 0)
+    names = labels.long().flatten(2).bitwise_xor(high)
+    votes = [(names.gather(2, index), *weights.values()) for index, _, weights in visits]
+    best, most = votes[0][0], torch.zeros_like(votes[0][1])
+    for name, _ in votes:
+        total = functools.reduce(operator.add, [torch.where(other == name, weight, 0) for other, weight in votes])
+        wins = (total > most) | ((total == most) & (name < best))
+        best, most = torch.where(wins, name, best), torch.maximum(total, most)
+    out = torch.where(view, best.bitwise_xor(high), background)
+    return out.reshape(len(labels), 1, *flow.shape[2:]).to(labels.dtype)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from regnet.ops._torch import taps
+from regnet.ops._torch_taps import taps
 
 
 def lattice(image: Tensor, out: Tensor, shape: list[int], *rest: Any) -> None:

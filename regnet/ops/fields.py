@@ -53,10 +53,8 @@ def warp(
     """
     ndim = _check.field("flow", flow)
     _check.image("image", image, ndim)
-    if matrix is not None and (matrix.ndim != 3 or tuple(matrix.shape[1:]) != (ndim, ndim + 1)):
-        raise ValueError(
-            f"matrix must be (N, {ndim}, {ndim + 1}), from fixed to moving voxels, got {tuple(matrix.shape)}"
-        )
+    if matrix is not None:
+        _check.affine("matrix", matrix, ndim)
     batch, dtype = _check.together(image=image, flow=flow, matrix=matrix)
     how = _families.How(True, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
     if 0 in image.shape[2:] and flow.numel():

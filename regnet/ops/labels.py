@@ -1,26 +1,29 @@
 """Warp label maps: values stay labels."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from regnet.ops import _check
-from regnet.ops.fields import warp
+from regnet.ops import _check, _core, _torch
+from regnet.ops._families import _fold, _unfold
+from regnet.ops._library import define, plain
+from regnet.ops.sampling import ready
 
-_MODES = ("linear", "nearest")
-_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+_MODES = {"nearest": 0, "linear": 1}
 
 
 def warp_labels(
     labels: Tensor, flow: Tensor, mode: str = "linear", matrix: Tensor | None = None, background: int = 0
 ) -> Tensor:
-    """Pull a label map through a displacement field.
+    """Pull a label map through a displacement field, in one pass.
 
     Args:
-        labels: ``(N, 1, *in)``, of any integer type.
-        flow: ``(N, D, *out)``, voxels, as in :func:`regnet.ops.warp`; ``matrix`` likewise.
+        labels: ``(N, 1, *in)``, of any integer type or bool; every value is kept exactly.
+        flow: ``(N, D, *out)``, voxels, as in :func:`regnet.ops.warp`; ``matrix`` likewise. Neither has a gradient.
         mode: "nearest": the label of the nearest voxel; "linear": the label whose linearly warped indicator is
-            largest (the smaller label wins a tie), which gives smoother borders. One label is held at a time.
-        background: what counts outside the field of view of ``labels``.
+            largest (the smaller label wins a tie), which gives smoother borders. No indicator is ever made.
+        background: what counts outside the field of view of ``labels``, and where ``flow`` is not finite.
 
     Returns:
         ``(N, 1, *out)``, of the type of ``labels``; no value that was not in ``labels``, but ``background``.
@@ -35,34 +38,61 @@ def warp_labels(
         raise ValueError(f"labels must be integers, got {labels.dtype}; round and convert them with .long()")
     if mode not in _MODES:
         raise ValueError(f'mode must be "linear" or "nearest", got {mode!r}')
-    if labels.ndim < 2 or labels.shape[1] != 1:
-        raise ValueError(f"labels must be (N, 1, *spatial), got {tuple(labels.shape)}")
-    if not float(background).is_integer():
+    ndim = _check.field("flow", flow)
+    if labels.ndim != ndim + 2 or labels.shape[1] != 1:
+        raise ValueError(f"labels must be (N, 1, *spatial) with {ndim} spatial axes, got {tuple(labels.shape)}")
+    if background % 1 != 0:
         raise ValueError(f"background must be a whole number, got {background}")
     held = torch.iinfo(torch.uint8 if labels.dtype == torch.bool else labels.dtype)
-    if not held.min <= background <= held.max:
+    highest = 1 if labels.dtype == torch.bool else held.max
+    if not held.min <= background <= highest:
         raise ValueError(f"background {background} does not fit into {labels.dtype}, the type of labels; widen it")
-    ndim = _check.field("flow", flow)
-    if labels.numel() == 0 and flow.numel():
+    if matrix is not None:
+        _check.affine("matrix", matrix, ndim)
+    batch, dtype = _check.together(labels=labels, flow=flow, matrix=matrix)
+    if 0 in labels.shape[2:] and flow.numel():
         raise ValueError(f"labels has no voxels to take, got {tuple(labels.shape)}")
-    flow = flow.detach()
-    if labels.dtype in _UNSIGNED:
-        # torch computes little in these types; int64 holds their values, of uint64 their bits.
-        return warp_labels(labels.long(), flow, mode, matrix, background).to(labels.dtype)
-    if mode == "nearest":
-        small = labels.numel() == 0 or (int(labels.min()) >= -(2**23) and int(labels.max()) <= 2**23)
-        if small and abs(background) <= 2**23:
-            # float32 holds every label exactly; the difference from the background is 0 out of view.
-            moved = warp(labels.float() - background, flow, 0, "replicate", "edge", matrix)
-            return (moved.nan_to_num(0.0) + background).to(labels.dtype)
-        # Else the labels' numbers in a list, the background first, are moved: no float holds every int64.
-        listed, numbers = labels.unique(return_inverse=True)
-        moved = warp((numbers + 1).double(), flow, 0, "replicate", "edge", matrix).nan_to_num(0.0)
-        return torch.cat([listed.new_full((1,), background), listed])[moved.long()]
-    best = torch.zeros(1)
-    out = torch.full((1, 1, *[1] * ndim), background, dtype=labels.dtype)
-    for label in labels.unique().tolist():
-        share = warp((labels == label).float(), flow, 1, "replicate", "edge", matrix)
-        out = torch.where(share > best, torch.as_tensor(label, dtype=labels.dtype), out)
-        best = torch.maximum(share, best)
+    affine = None if matrix is None else ready(matrix.detach(), batch, dtype)
+    voters, places = ready(labels, batch, labels.dtype), ready(flow.detach(), batch, dtype)
+    bits = int(background) - (2**64 if background >= 2**63 else 0)  # an operator takes int64
+    call: Any = _vote_op if plain(labels) else _Vote.apply
+    return call(voters, places, affine, _MODES[mode], bits)
+
+
+def _vote_fake(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int, background: int) -> Tensor:
+    return labels.new_empty([*labels.shape[:2], *flow.shape[2:]])
+
+
+@_core.native_or(_torch.vote)
+def _vote_kernel(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int, background: int) -> Tensor:
+    out = _vote_fake(labels, flow, matrix, order, background)
+    if out.numel():
+        matrix = None if matrix is None else matrix.contiguous()
+        refs = _core.ref(labels), _core.ref(flow), True, _core.ref(matrix), _core.ref(out)
+        _core.native().vote(_core.threads(), *refs, order, background)
     return out
+
+
+_vote_op = define(
+    "vote",
+    "(Tensor labels, Tensor flow, Tensor? matrix, int order, int background) -> Tensor",
+    _vote_kernel,
+    _vote_fake,
+)
+
+
+class _Vote(torch.autograd.Function):
+    """Labels have no derivative: this is here for ``vmap`` alone."""
+
+    @staticmethod
+    def forward(*args: Any) -> Tensor:
+        return _vote_op(*args)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, labels: Tensor, flow: Tensor, matrix: Tensor | None, *rest: int) -> Any:
+        folded = _fold(info.batch_size, in_dims, labels, flow, matrix)
+        return _unfold(info.batch_size, _Vote.apply(*folded, *rest)), 0

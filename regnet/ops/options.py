@@ -19,6 +19,7 @@ _ALIASES = {
 }
 _EXTRAPOLATE = {"center": 0, False: 0, True: 1, "edge": 2}
 MAX_ORDER = 7
+KEYS = MAX_ORDER + 1  # the core's name for torch's bicubic kernel, in place of an order; not for the public edge
 
 Order = int | Sequence[int]
 Bound = str | Sequence[str]

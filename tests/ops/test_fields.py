@@ -405,3 +405,21 @@ def test_labels_of_every_integer_type_keep_it(dtype: torch.dtype, mode: str) -> 
 
 def test_a_thousand_squarings_of_nothing_are_nothing() -> None:
     assert not ops.integrate(torch.zeros(1, 2, 3, 4), steps=1100).any()
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_infinite_displacements_are_out_of_view_under_a_matrix_too(ndim: int) -> None:
+    """A product 0 * inf is no number: an infinite coordinate gives 0 and NaN gives NaN, and neither has a gradient."""
+    image = torch.rand(1, 2, *(4, 5, 6)[:ndim], dtype=torch.float64)
+    flow = torch.zeros(1, ndim, *(3, 4, 2)[:ndim], dtype=torch.float64)
+    first = (0,) * (ndim + 1)
+    last = (0, ndim - 1) + (-1,) * ndim
+    flow[(0, *first)] = math.inf
+    flow[last] = math.nan
+    matrix = torch.eye(ndim, ndim + 1, dtype=torch.float64)[None].requires_grad_()
+    out = ops.warp(image, flow.requires_grad_(), matrix=matrix)
+    assert (out[(0, slice(None)) + (0,) * ndim] == 0).all()
+    assert out[(0, slice(None)) + (-1,) * ndim].isnan().all()
+    gradients = torch.autograd.grad(out, (flow, matrix), torch.ones_like(out))
+    assert all(g.isfinite().all() for g in gradients)
+    assert gradients[0][(0, *first)] == 0 and gradients[0][last] == 0

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from regnet import ops
+from regnet.ops import _core
 
 THREADS = (1, 2, 3, 8)
 SHAPE = (45, 44, 47)  # some 93,000 voxels: enough for eight threads to start
@@ -62,6 +63,9 @@ def runs(shape: tuple[int, ...], kind: str) -> dict[str, Callable[[], tuple[Tens
         "box_sum": lambda: (ops.box_sum(image, 5),),
         "jacobian_determinant": lambda: (ops.jacobian_determinant(flow),),
         "integrate": lambda: (ops.integrate(flow / 10, 2),),
+        "resize": lambda: (ops.resize(image, tuple(n + 3 for n in shape), order=3),),
+        "restrict": lambda: (ops.restrict(image, tuple(n // 2 + 1 for n in shape), order=2),),
+        "warp_labels": lambda: (ops.warp_labels((4 * image[:, :1]).long(), flow),),
     }
 
 
@@ -78,6 +82,23 @@ def test_results_are_bit_identical_for_any_number_of_threads(name: str, kind: st
         results.append(run())
     for result in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(result, results[0], strict=True))
+
+
+@pytest.mark.parametrize("shape", [(3,), (11, 4), (3, 7, 5), (9, 8, 13)], ids=str)
+@pytest.mark.parametrize("kind", ["smooth", "rough", "corner"])
+def test_a_thread_for_every_voxel_changes_no_bit(
+    shape: tuple[int, ...], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slabs of one row, segments shared by many: where a race would show."""
+    calls = runs(shape, kind)
+    torch.set_num_threads(1)
+    expected = {name: run() for name, run in calls.items()}
+    monkeypatch.setattr(_core, "GRAIN", 1)
+    for threads in (2, 3, 8):
+        torch.set_num_threads(threads)
+        for _ in range(5):
+            for name, run in calls.items():
+                assert all(torch.equal(a, b) for a, b in zip(run(), expected[name], strict=True)), (name, threads)
 
 
 @pytest.mark.parametrize("shape", [(100_000,), (310, 300)], ids=str)

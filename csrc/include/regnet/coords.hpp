@@ -30,6 +30,8 @@ struct Coords {
             for (int d = 0; d < D; ++d) x[d] = Lanes::load(along[d] + j * step, step, used) + start[d];
             x[D - 1] += slope * (Lanes::iota() + T(j));
             if (matrix) {
+                const V far = V{} + T(1e18);  // as good as infinite, but times 0 it is 0
+                for (int d = 0; d < D; ++d) x[d] = x[d] > far ? far : x[d] < -far ? -far : x[d];
                 V y[D];
                 for (int d = 0; d < D; ++d) {
                     y[d] = x[0] * matrix[d * (D + 1)] + matrix[d * (D + 1) + D];

@@ -8,9 +8,9 @@ namespace regnet {
 
 struct Cpu {
     int threads;
-    // A team costs more to wake than a small loop to run; one thread opens no parallel region at all, which keeps
-    // forked workers safe.
-    int team(int64_t voxels) const { return int(std::max<int64_t>(1, std::min<int64_t>(threads, voxels / 8192))); }
+    int64_t grain;  // voxels; a team costs more to wake than a small loop to run
+    // One thread opens no parallel region at all, which keeps forked workers safe.
+    int team(int64_t voxels) const { return int(std::max<int64_t>(1, std::min<int64_t>(threads, voxels / grain))); }
 };
 
 // The samples of a call, cut into segments of rows along the last axis.

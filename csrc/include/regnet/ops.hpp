@@ -19,6 +19,7 @@ struct Where {  // coordinates: (N, D, *out); relative to the voxel itself or no
 template <class Device> void sample(Device, int k, const TensorRef& coeff, const Where&, const TensorRef& out, const Options&);
 template <class Device> void contract(Device, int k, const TensorRef& coeff, const Where&, const TensorRef& value, const TensorRef& out, const Options&);
 template <class Device> void scatter(Device, int k, const TensorRef& value, const Where&, const TensorRef& target, const Options&);
+template <class Device> void vote(Device, const TensorRef& labels, const Where&, const TensorRef& out, int order, int64_t background);
 
 // In place, along one axis of a contiguous tensor.
 template <class Device> void prefilter(Device, const TensorRef& image, int axis, int order, Bound, bool adjoint);

@@ -156,8 +156,8 @@ REGNET_HD Slab extent(const Kernel& kernel, const typename Kernel::Row& row, int
     }
     if (!(low <= high)) return {0, 0};
     const int64_t rows = kernel.how.size[0];
-    const int order = kernel.how.order[0];
-    const T first = std::floor(low - T(order - 1) / 2), last = std::floor(high - T(order - 1) / 2) + T(order);
+    const int taps = taps_of(kernel.how.order[0]);
+    const T first = std::floor(low - T(taps - 2) / 2), last = std::floor(high - T(taps - 2) / 2) + T(taps - 1);
     if (first >= 0 && last < T(rows)) return {int64_t(first), int64_t(last) + 1};
     return {0, rows};  // the bounds fold some of them in, to where they like
 }

@@ -28,7 +28,7 @@ struct Interp {
     int order[D];
     Bound bound[D];
     int64_t size[D];
-    T inside_low[D], inside_end[D];   // every tap, padding included, is in the grid: low <= x - (order - 1) / 2 < end
+    T inside_low[D], inside_end[D];   // every tap, padding included, is in the grid: low <= x - (taps - 2) / 2 < end
     T view_low[D], view_high[D];      // coordinates between which a sample counts
     Sides sides[D];
 
@@ -44,7 +44,7 @@ struct Interp {
             sides[d] = regnet::sides(bounds[d], int(sizes[d]));
             // A nearest tap can be in the grid while its coordinate is not in view: leave the border to the careful path.
             const int margin = orders[d] == 0 && extrapolate == Extrapolate::center ? 1 : 0;
-            const int64_t end = sizes[d] - (d == D - 1 && padded_taps ? padded_taps : orders[d] + 1) - margin + 1;
+            const int64_t end = sizes[d] - (d == D - 1 && padded_taps ? padded_taps : taps_of(orders[d])) - margin + 1;
             inside_low[d] = T(margin);
             inside_end[d] = T(end);
             if (int64_t(inside_end[d]) > end) inside_end[d] = std::nextafter(inside_end[d], T(0));  // rounded up: above 2^24
@@ -216,12 +216,12 @@ struct Folded {
 
     REGNET_HD Folded(const T (&x)[D], const Interp<D, T>& how, const int64_t (&stride)[D], Slab slab = {}) {
         for (int d = 0; d < D; ++d) {
-            const int order = how.order[d];
-            const T shifted = x[d] - T(order - 1) / 2, floor = std::floor(shifted);
+            const int order = how.order[d], taps = taps_of(order);
+            const T shifted = x[d] - T(taps - 2) / 2, floor = std::floor(shifted);
             T w[K + 1][width];
-            for (int k = 0; k <= K; ++k) bspline_weights<T>(order, k, shifted - floor, w[k]);
+            for (int k = 0; k <= K; ++k) kernel_weights<T>(order, k, shifted - floor, w[k]);
             int n = 0;
-            for (int i = 0; i <= order; ++i) {
+            for (int i = 0; i < taps; ++i) {
                 const Node node = fold(how.bound[d], int64_t(floor) + i, how.size[d]);
                 if (node.sign == 0 || (d == 0 && (node.index < slab.low || node.index >= slab.high))) continue;
                 offsets[d][n] = node.index * stride[d];

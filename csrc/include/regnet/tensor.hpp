@@ -4,7 +4,7 @@
 #include "regnet/macros.hpp"
 namespace regnet {
 
-enum class DType : int { f32, f64 };
+enum class DType : int { f32, f64, u8, i8, u16, i16, u32, i32, u64, i64 };  // part of the binding: regnet/ops/_core.py
 constexpr int kMaxRank = 5;  // (N, C, up to 3 spatial axes)
 
 // What the caller hands over: never owned, never allocated here.
