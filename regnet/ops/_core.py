@@ -12,10 +12,7 @@ import torch  # before the compiled modules, so that the process has one OpenMP 
 from torch import Tensor
 
 _MODULES = {"base": "regnet.ops._cpu_base", "v3": "regnet.ops._cpu_v3"}
-<<<<<<< HEAD
 _BACKENDS = ("native", "torch")
-_DTYPES = {torch.float32: 0, torch.float64: 1}
-=======
 # The numbers of DType in csrc/include/regnet/tensor.hpp; a bool is a byte.
 _DTYPES = {
     torch.float32: 0,
@@ -30,7 +27,6 @@ _DTYPES = {
     torch.uint64: 8,
     torch.int64: 9,
 }
->>>>>>> main
 
 
 class NotBuiltError(RuntimeError):

@@ -19,7 +19,7 @@ def define(
     backward: Callable | None = None,
     setup: Callable | None = None,
 ) -> Any:
-    """Register ``regnet::name``: its kernel, for any device, its shape function and its derivative if any; return it."""
+    """Register ``regnet::name``: its kernel (of any device), shape function and derivative if any; return it."""
     qualified = f"regnet::{name}"
     torch.library.define(qualified, schema)
     torch.library.impl(qualified, "default", kernel)
