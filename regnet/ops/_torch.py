@@ -50,6 +50,7 @@ def _points(
         coords = coords + torch.stack(torch.meshgrid(*axes, indexing="ij"))
     x = coords.flatten(2)
     if matrix is not None:
+        x = x.clamp(-1e18, 1e18)  # as good as infinite, but times 0 it is 0
         x = (matrix[:, :, :-1, None] * x[:, None]).sum(2) + matrix[:, :, -1:]
     margin, view = _MARGINS[extrapolate], (x.abs() < 2.0**30).all(1)
     for along, n in zip(x.unbind(1), shape, strict=True):
@@ -67,9 +68,12 @@ def sample(coeff: Tensor, coords: Tensor, matrix: Tensor | None, k: int, *how: A
         values = torch.where(counts, coeff.flatten(2).gather(2, index.expand(-1, channels, -1)), 0)
         for degrees, weight in weights.items():
             sums[degrees] = values * weight + sums.get(degrees, 0)
-    out = torch.stack([sums[degrees] for degrees in _entries(len(shape), k)], 2)
-    out = torch.where(view[:, None], out, 0).masked_fill_(nowhere[:, None], math.nan)
-    return out.reshape(batch, channels, *[len(shape)] * k, *coords.shape[2:])
+    # Filled through a view: autograd forbids that an operator returns one.
+    out = coeff.new_empty([batch, channels, *[len(shape)] * k, *coords.shape[2:]])
+    flat = out.view(batch, channels, len(shape) ** k, x.shape[2])
+    torch.stack([sums[degrees] for degrees in _entries(len(shape), k)], 2, out=flat)
+    flat.masked_fill_(~view[:, None], 0).masked_fill_(nowhere[:, None], math.nan)
+    return out
 
 
 def scatter(value: Tensor, coords: Tensor, matrix: Tensor | None, shape: list[int], k: int, *how: Any) -> Tensor:
@@ -80,12 +84,12 @@ def scatter(value: Tensor, coords: Tensor, matrix: Tensor | None, shape: list[in
     sums: dict[tuple[int, ...], Any] = {}
     for degrees, entry in zip(_entries(len(shape), k), entries, strict=True):
         sums[degrees] = torch.where(view, entry, 0) + sums.get(degrees, 0)
-    target = value.new_zeros(*value.shape[:2], math.prod(shape))
+    target = value.new_zeros([*value.shape[:2], *shape])
     for index, counts, weights in _visit(x, shape, order, bound, k):
         parts = [sums[degrees] * weight for degrees, weight in weights.items()]
         part = torch.where(counts, functools.reduce(operator.add, parts), 0)
-        target.scatter_add_(2, index.expand(part.shape), part)
-    return target.reshape(*value.shape[:2], *shape)
+        target.flatten(2).scatter_add_(2, index.expand(part.shape), part)
+    return target
 
 
 def contract(coeff: Tensor, coords: Tensor, matrix: Tensor | None, value: Tensor, k: int, *how: Any) -> Tensor:

@@ -39,7 +39,7 @@ def _keys(k: int, t: Tensor) -> list[Tensor]:
     """The same for Keys' cubic convolution with a = -3/4, in Hermite's form."""
     step = _derived([0, 0, 3, -2], k, t)
     before, behind = -0.75 * _derived([0, 1, -2, 1], k, t), -0.75 * _derived([0, 0, -1, 1], k, t)
-    return [before, (k == 0) - step + behind, step - before, -behind]
+    return [before, int(k == 0) - step + behind, step - before, -behind]
 
 
 def _derived(coefficients: list[int], k: int, t: Tensor) -> Tensor:
