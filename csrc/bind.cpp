@@ -64,10 +64,12 @@ PYBIND11_MODULE(REGNET_MODULE, m) {
                      int order, int64_t background) {
         vote(cpu(team), ref(labels), where(coords, relative, matrix), ref(out), order, background);
     }, nogil);
-    m.def("prefilter", [](const Team& team, const Tensor& image, int axis, int order, int bound, bool adjoint) {
-        prefilter(cpu(team), ref(image), axis, order, Bound(bound), adjoint);
+    m.def("prefilter", [](const Team& team, const Tensor& image, const Tensor& out, int axis, int order, int bound, bool adjoint) {
+        prefilter(cpu(team), ref(image), ref(out), axis, order, Bound(bound), adjoint);
     }, nogil);
-    m.def("box_sum", [](const Team& team, const Tensor& image, int axis, int64_t window) { box_sum(cpu(team), ref(image), axis, window); }, nogil);
+    m.def("box_sum", [](const Team& team, const Tensor& image, const Tensor& out, int axis, int64_t window) {
+        box_sum(cpu(team), ref(image), ref(out), axis, window);
+    }, nogil);
     m.def("lattice", [](const Team& team, const Tensor& from, const Tensor& to, int axis, int order, int bound, double spacing, double scale,
                         double offset, double divisor, bool adjoint) {
         lattice(cpu(team), ref(from), ref(to), axis, order, Bound(bound), {spacing, scale, offset, divisor}, adjoint);

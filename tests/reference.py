@@ -81,24 +81,29 @@ def fold(bound: str, i: int, n: int) -> tuple[int, int]:
 
 
 @functools.lru_cache(maxsize=64)
-def _taps(x: bytes, n: int, order: int, bound: str, degree: int) -> tuple[Array, Array]:
-    """``(points, order + 1)`` twice: which coefficients each coordinate sees, and their signed weights."""
+def _taps(x: bytes, n: int, order: int, bound: str, degree: int) -> tuple[Array, Array, Array]:
+    """``(points, order + 1)`` each: which coefficients a coordinate sees, with which sign, and the spline there."""
     at = np.frombuffer(x)
     first = np.floor(at.astype(np.longdouble) - np.longdouble(order - 1) / 2)
     nodes = first[:, None] + np.arange(order + 1)
     folded = [fold(bound, int(node), n) for node in nodes.flat]
     index, sign = np.array(folded, dtype=np.int64).reshape(-1, 2).T
-    return index.reshape(nodes.shape), sign.reshape(nodes.shape) * bspline(order, at[:, None] - nodes, degree)
+    return index.reshape(nodes.shape), sign.reshape(nodes.shape), bspline(order, at[:, None] - nodes, degree)
 
 
 def axis_matrix(x: Any, n: int, order: int, bound: str, degree: int = 0, absolute: bool = False) -> Array:
     """``(points, n)``: row p holds the weights of the n coefficients in the spline's derivative at coordinate ``x[p]``.
 
-    ``absolute`` sums the absolute weights instead, for the error measure.
+    ``absolute`` sums the absolute weights instead, for the error measure. A derived weight crosses zero between the
+    nodes, where rounding the coordinate changes all of it, so none counts less than 1 % of the largest.
     """
-    index, weight = _taps(array(x).tobytes(), n, order, bound, degree)
+    index, sign, weight = _taps(array(x).tobytes(), n, order, bound, degree)
+    if absolute:
+        size = np.abs(weight)
+        weight = np.maximum(size, size.max(1, keepdims=True) / 100) if degree else size
+        sign = np.abs(sign)
     matrix = np.zeros((len(index), n))
-    np.add.at(matrix, (np.arange(len(index))[:, None], index), np.abs(weight) if absolute else weight)
+    np.add.at(matrix, (np.arange(len(index))[:, None], index), sign * weight)
     return matrix
 
 

@@ -4,30 +4,31 @@ namespace regnet {
 namespace {
 // kernel(Int<W>) makes the functor for bundles of W lines: wide where there are enough of them.
 template <class T, class Make>
-void along(Cpu cpu, const TensorRef& image, int axis, Make&& make) {
+void along(Cpu cpu, const TensorRef& image, const TensorRef& out, int axis, Make&& make) {
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < image.rank; ++i) (i < axis + 2 ? outer : inner) *= i == axis + 2 ? 1 : image.shape[i];
     const int64_t length = image.shape[axis + 2];
     if (outer * length * inner == 0) return;
-    T* data = static_cast<T*>(image.data);
+    const T* from = static_cast<const T*>(image.data);
+    T* to = static_cast<T*>(out.data);
     constexpr int wide = 64 / sizeof(T);  // one cache line
-    if (outer * inner >= wide) for_lines<wide>(cpu, data, outer, length, inner, make(Int<wide>{}, length));
-    else for_lines<1>(cpu, data, outer, length, inner, make(Int<1>{}, length));
+    if (outer * inner >= wide) for_lines<wide>(cpu, from, to, outer, length, inner, make(Int<wide>{}, length));
+    else for_lines<1>(cpu, from, to, outer, length, inner, make(Int<1>{}, length));
 }
 }  // namespace
 
 template <>
-void prefilter<Cpu>(Cpu cpu, const TensorRef& image, int axis, int order, Bound bound, bool adjoint) {
+void prefilter<Cpu>(Cpu cpu, const TensorRef& image, const TensorRef& out, int axis, int order, Bound bound, bool adjoint) {
     by_dtype(image.dtype, [&](auto zero) {
         using T = decltype(zero);
-        along<T>(cpu, image, axis, [&](auto width, int64_t n) { return Prefilter<decltype(width)::value, T>(order, bound, n, adjoint); });
+        along<T>(cpu, image, out, axis, [&](auto width, int64_t n) { return Prefilter<decltype(width)::value, T>(order, bound, n, adjoint); });
     });
 }
 template <>
-void box_sum<Cpu>(Cpu cpu, const TensorRef& image, int axis, int64_t window) {
+void box_sum<Cpu>(Cpu cpu, const TensorRef& image, const TensorRef& out, int axis, int64_t window) {
     by_dtype(image.dtype, [&](auto zero) {
         using T = decltype(zero);
-        along<T>(cpu, image, axis, [&](auto width, int64_t n) { return BoxSum<decltype(width)::value, T>{n, window / 2}; });
+        along<T>(cpu, image, out, axis, [&](auto width, int64_t n) { return BoxSum<decltype(width)::value, T>{n, window / 2}; });
     });
 }
 }  // namespace regnet

@@ -33,10 +33,11 @@ def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
 
 @_core.native_or(_torch_lines.box_sum)
 def _kernel(image: Tensor, out: Tensor, window: list[int]) -> None:
-    out.copy_(image)
+    source = image if image.is_contiguous() and max(window) > 1 else out.copy_(image)
     for axis, w in enumerate(window):
         if w > 1:
-            _core.native().box_sum(_core.threads(), _core.ref(out), axis, w)
+            _core.native().box_sum(_core.threads(), _core.ref(source), _core.ref(out), axis, w)
+            source = out
 
 
 # The window is centred and what is outside counts as zero, so the map is its own adjoint.

@@ -46,10 +46,11 @@ def prefilter_adjoint(coeff: Tensor, order: Order, bound: Bound) -> Tensor:
 
 @_core.native_or(_torch_lines.prefilter)
 def _kernel(image: Tensor, out: Tensor, order: list[int], bound: list[int], adjoint: bool) -> None:
-    out.copy_(image)
+    source = image if image.is_contiguous() and max(order) > 1 else out.copy_(image)
     for axis, (o, b) in enumerate(zip(order, bound, strict=True)):
         if o > 1:
-            _core.native().prefilter(_core.threads(), _core.ref(out), axis, o, b, adjoint)
+            _core.native().prefilter(_core.threads(), _core.ref(source), _core.ref(out), axis, o, b, adjoint)
+            source = out
 
 
 spline_filter = define_linear(

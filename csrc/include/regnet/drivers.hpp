@@ -94,10 +94,10 @@ void for_targets(Cpu cpu, const Kernel& kernel) {
     }
 }
 
-// Lines of a contiguous (outer, length, inner) array, a bundle at a time: kernel(line, scratch) works in place on
-// `length` rows of W numbers, one column a line.
+// Lines of a contiguous (outer, length, inner) array, a bundle at a time, to where they lie in another such array or in
+// the same: kernel(line, scratch) works in place on `length` rows of W numbers, one column a line.
 template <int W, class T, class Kernel>
-void for_lines(Cpu cpu, T* data, int64_t outer, int64_t length, int64_t inner, const Kernel& kernel) {
+void for_lines(Cpu cpu, const T* from, T* to, int64_t outer, int64_t length, int64_t inner, const Kernel& kernel) {
     const int64_t lines = outer * inner, bundles = (lines + W - 1) / W;
     const int team = cpu.team(lines * length);
 #pragma omp parallel num_threads(team) if (team > 1)
@@ -105,18 +105,18 @@ void for_lines(Cpu cpu, T* data, int64_t outer, int64_t length, int64_t inner, c
         std::vector<T> block(length * W), scratch(kernel.needs_scratch ? length * W : 0);
 #pragma omp for schedule(static)
         for (int64_t b = 0; b < bundles; ++b) {
-            T* start[W];
+            int64_t start[W];
             const int64_t used = std::min<int64_t>(W, lines - b * W);
             for (int64_t w = 0; w < W; ++w) {
                 const int64_t line = b * W + std::min(w, used - 1);  // the last bundle repeats its last line
-                start[w] = data + line / inner * length * inner + line % inner;
+                start[w] = line / inner * length * inner + line % inner;
             }
             const bool adjacent = used == W && start[W - 1] - start[0] == W - 1;
-            if (adjacent) for (int64_t k = 0; k < length; ++k) std::copy_n(start[0] + k * inner, W, &block[k * W]);
-            else for (int64_t w = 0; w < W; ++w) for (int64_t k = 0; k < length; ++k) block[k * W + w] = start[w][k * inner];
+            if (adjacent) for (int64_t k = 0; k < length; ++k) std::copy_n(from + start[0] + k * inner, W, &block[k * W]);
+            else for (int64_t w = 0; w < W; ++w) for (int64_t k = 0; k < length; ++k) block[k * W + w] = from[start[w] + k * inner];
             kernel(block.data(), scratch.data());
-            if (adjacent) for (int64_t k = 0; k < length; ++k) std::copy_n(&block[k * W], W, start[0] + k * inner);
-            else for (int64_t w = 0; w < used; ++w) for (int64_t k = 0; k < length; ++k) start[w][k * inner] = block[k * W + w];
+            if (adjacent) for (int64_t k = 0; k < length; ++k) std::copy_n(&block[k * W], W, to + start[0] + k * inner);
+            else for (int64_t w = 0; w < used; ++w) for (int64_t k = 0; k < length; ++k) to[start[w] + k * inner] = block[k * W + w];
         }
     }
 }

@@ -21,9 +21,9 @@ template <class Device> void contract(Device, int k, const TensorRef& coeff, con
 template <class Device> void scatter(Device, int k, const TensorRef& value, const Where&, const TensorRef& target, const Options&);
 template <class Device> void vote(Device, const TensorRef& labels, const Where&, const TensorRef& out, int order, int64_t background);
 
-// In place, along one axis of a contiguous tensor.
-template <class Device> void prefilter(Device, const TensorRef& image, int axis, int order, Bound, bool adjoint);
-template <class Device> void box_sum(Device, const TensorRef& image, int axis, int64_t window);
+// Along one axis of a contiguous tensor, to another or in place.
+template <class Device> void prefilter(Device, const TensorRef& image, const TensorRef& out, int axis, int order, Bound, bool adjoint);
+template <class Device> void box_sum(Device, const TensorRef& image, const TensorRef& out, int axis, int64_t window);
 
 // Along one axis of contiguous tensors: a spline sampled at regular places, or the adjoint of that.
 // Sample p lies at (scale p / spacing + offset) / divisor: for whole numbers one rounding, so that a tie of order 0 stays one.

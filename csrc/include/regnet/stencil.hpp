@@ -140,14 +140,15 @@ struct Bordered {
     using V = typename Lanes::V;
     using Ints = typename Lanes::Ints;
     using Mask = typename Lanes::Mask;
-    static constexpr int width = Order + 1;
+    static constexpr int taps = Order + 1, width = power_of_two(taps);
 
     Mask served;
+    bool straight;            // along the last axis all taps are in the grid as they are, padding included
     Slab slab;
-    Ints first[width];         // indices along the first axis
-    Ints offsets[D][width];    // in elements
-    V weights[D][K + 1][width];
-    Mask dead[D][width];       // the tap contributes nothing, whatever stands there
+    Ints first[taps];         // indices along the first axis
+    Ints offsets[D][taps];    // in elements
+    V weights[D][K + 1][taps];
+    Mask dead[D][taps];       // the tap contributes nothing, whatever stands there
 
     REGNET_HD Bordered(const V (&x)[D], int used, const Interp<D, T>& how, const int64_t (&stride)[D], Slab rows = {}) : slab(rows) {
         served = Lanes::iota() < V{} + T(used);
@@ -164,9 +165,10 @@ struct Bordered {
             const V t = shifted - __builtin_convertvector(floor, V);
             for (int k = 0; k <= K; ++k) bspline_weights<T>(Order, k, t, weights[d][k]);
             const int size = int(how.size[d]);
+            if (d == D - 1) straight = !Lanes::any(__builtin_convertvector((floor < 0) | (floor > size - width), Mask));
             const Side before = how.sides[d].before, behind = how.sides[d].behind;
             const Ints edge = Ints{} - (how.bound[d] == Bound::dst1);
-            for (int i = 0; i <= Order; ++i) {
+            for (int i = 0; i < taps; ++i) {
                 const Ints index = floor + i;
                 Ints folded = index < 0 ? index * before.slope + before.offset : index >= size ? index * behind.slope + behind.offset : index;
                 const Ints sign = index < 0 ? Ints{} + before.sign : index >= size ? Ints{} + behind.sign : Ints{} + 1;
@@ -181,21 +183,27 @@ struct Bordered {
         }
         served &= __builtin_convertvector(in_grid, Mask);
         for (int d = 0; d < D; ++d)
-            for (int i = 0; i <= Order; ++i) offsets[d][i] = in_grid ? offsets[d][i] : Ints{};
+            for (int i = 0; i < taps; ++i) offsets[d][i] = in_grid ? offsets[d][i] : Ints{};
     }
-    REGNET_HD static constexpr int count(int) { return width; }
+    REGNET_HD static constexpr int count(int) { return taps; }
     REGNET_HD Ints offset(int axis, int i) const { return offsets[axis][i]; }
     REGNET_HD V weight(int axis, int k, int i) const { return weights[axis][k][i]; }
     REGNET_HD V kept(int axis, int i, V v) const { return dead[axis][i] ? V{} : v; }
     REGNET_HD void read(const T* p, Ints at, V (&row)[width]) const {
-        for (int i = 0; i < width; ++i) {
+        if (straight) {
+            int begin[Lanes::size];
+            const Ints place = at + offsets[D - 1][0];
+            std::memcpy(begin, &place, sizeof begin);
+            return read_turned<width>(p, begin, row);
+        }
+        for (int i = 0; i < taps; ++i) {
             const Ints place = at + offsets[D - 1][i];
             for (int s = 0; s < Lanes::size; ++s) row[i][s] = p[place[s]];
         }
     }
     REGNET_HD void add(T* p, Ints at, int first_axis_tap, const V (&row)[width]) const {
         for (int s = 0; s < Lanes::size; ++s)
-            for (int i = 0; i < width; ++i) {
+            for (int i = 0; i < taps; ++i) {
                 const int64_t index = first[D == 1 ? i : first_axis_tap][s];
                 if (served[s] && slab.low <= index && index < slab.high) p[at[s] + offsets[D - 1][i][s]] += row[i][s];
             }
