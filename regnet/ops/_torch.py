@@ -64,8 +64,9 @@ def sample(coeff: Tensor, coords: Tensor, matrix: Tensor | None, k: int, *how: A
     batch, channels, *shape = coeff.shape
     sums: dict[tuple[int, ...], Any] = {}
     x, view, nowhere = _points(shape, coords, matrix, relative, extrapolate)
+    grid = coeff.flatten(2)
     for index, counts, weights in _visit(x, shape, order, bound, k):
-        values = torch.where(counts, coeff.flatten(2).gather(2, index.expand(-1, channels, -1)), 0)
+        values = torch.where(counts, grid.gather(2, index.expand(-1, channels, -1)), 0)
         for degrees, weight in weights.items():
             sums[degrees] = values * weight + sums.get(degrees, 0)
     # Filled through a view: autograd forbids that an operator returns one.

@@ -33,7 +33,7 @@ def prefilter(image: Tensor, out: Tensor, order: list[int], bound: list[int], ad
     for axis, (o, b) in enumerate(zip(order, bound, strict=True), start=2):
         if o > 1:
             inverse = _inverse(image.shape[axis], o, b, lines.device, lines.dtype)
-            lines = lines.movedim(axis, -1)
+            lines = lines.movedim(axis, -1).contiguous()
             # Into `out`, since autocast would round the factors of another matmul to half precision.
             product = torch.matmul(lines, inverse if adjoint else inverse.T, out=torch.empty_like(lines))
             lines = product.movedim(-1, axis)
@@ -42,7 +42,7 @@ def prefilter(image: Tensor, out: Tensor, order: list[int], bound: list[int], ad
 
 @functools.lru_cache(maxsize=32)
 def _inverse(n: int, order: int, bound: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """``(n, n)``, from samples to coefficients, found in float64."""
+    """``(n, n)``, from samples to coefficients; kept, since finding it takes the CPU and float64."""
     rows = torch.arange(n, device="cpu")
     matrix = torch.zeros(n, n, dtype=torch.float64, device="cpu")
     for index, _, (weight,) in taps(rows.double(), n, order, bound, 0):

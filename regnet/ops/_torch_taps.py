@@ -68,4 +68,4 @@ def _fold(bound: str, i: Tensor, n: int) -> tuple[Tensor, Tensor]:
         r = (i + 1) % period
         return (torch.minimum(r, period - r) - 1).clamp(0, n - 1), torch.sign(r * (n + 1 - r))
     r = i % (2 * n)
-    return torch.minimum(r, 2 * n - 1 - r), torch.sign(n - r - 0.5) if bound == "dst2" else torch.ones_like(r)
+    return torch.minimum(r, 2 * n - 1 - r), torch.where(r < n, 1, -1 if bound == "dst2" else 1)
