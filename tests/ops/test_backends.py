@@ -196,3 +196,26 @@ def test_a_device_without_a_module_is_served_with_a_warning_or_refused(monkeypat
     monkeypatch.setenv("REGNET_BACKEND", "cuda")
     with pytest.raises(RuntimeError, match="one of native, torch, got 'cuda'"):
         choose("cpu")
+
+
+def test_no_operator_makes_a_tensor_on_another_device() -> None:
+    image, flow = torch.empty(2, 2, 6, 5, device="meta"), torch.empty(2, 2, 6, 5, device="meta")
+    matrix, labels = torch.empty(1, 2, 3, device="meta"), torch.empty(2, 1, 6, 5, device="meta", dtype=torch.int16)
+    for x in (
+        ops.warp(image, flow, 3, matrix=matrix),
+        ops.push(image, flow, (6, 5)),
+        ops.count(flow, (6, 5)).expand(-1, 2, -1, -1),
+        ops.integrate(flow, 2),
+        ops.box_sum(image, 3),
+        ops.resize(ops.resize(image, factor=2, order=3), (6, 5)),
+        ops.restrict(image, (6, 5), order=2, normalize=True),
+        ops.resize_flow(flow, (6, 5)),
+        ops.ffd(flow, (6, 5), 4.0),
+        ops.jacobian(flow)[:, 0],
+        ops.grid_sample(image, flow.movedim(1, -1), "bicubic"),
+        ops.grid_sample_adjoint(image, flow.movedim(1, -1), (6, 5), "nearest"),
+        ops.Spline(image).gradient(flow)[:, 0],
+        ops.warp_labels(labels, flow, "linear", matrix).expand(-1, 2, -1, -1),
+    ):
+        assert (x.device.type, x.shape) == ("meta", (2, 2, 6, 5))
+    assert ops.SamplingOperator(flow, (3, 2)).dense().device.type == "meta"
