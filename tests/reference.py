@@ -95,12 +95,12 @@ def axis_matrix(x: Any, n: int, order: int, bound: str, degree: int = 0, absolut
     """``(points, n)``: row p holds the weights of the n coefficients in the spline's derivative at coordinate ``x[p]``.
 
     ``absolute`` sums the absolute weights instead, for the error measure. A derived weight crosses zero between the
-    nodes, where rounding the coordinate changes all of it, so none counts less than 1 % of the largest.
+    nodes, where rounding the coordinate changes all of it, so none counts less than a tenth of the largest.
     """
     index, sign, weight = _taps(array(x).tobytes(), n, order, bound, degree)
     if absolute:
         size = np.abs(weight)
-        weight = np.maximum(size, size.max(1, keepdims=True) / 100) if degree else size
+        weight = np.maximum(size, size.max(1, keepdims=True) / 10) if degree else size
         sign = np.abs(sign)
     matrix = np.zeros((len(index), n))
     np.add.at(matrix, (np.arange(len(index))[:, None], index), sign * weight)
