@@ -24,6 +24,8 @@ from rich.console import Console
 from rich.table import Table
 from rows import ENOUGH, MEMORY, Row, compare, memory
 
+from regnet.ops._core import backend
+
 HEADINGS = ("operation", "size", "thr", "ours", "theirs", "unit", "peer", "figure", "must", "aim", "so", "scales")
 NUMBERS = ("thr", "ours", "theirs", "figure", "must", "aim", "scales")
 
@@ -57,6 +59,8 @@ def main() -> None:
     parser.add_argument("--peers", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows here")
     args = parser.parse_args()
+    if backend("cpu") != "native":
+        parser.error("plain torch computes here (REGNET_BACKEND, or nothing is compiled): there is nothing to compare")
     results = []
     with Console(stderr=True).status("") as status:
         for row in measured(QUICK if args.quick else Sizes(), args.only, args.peers, args.quick):

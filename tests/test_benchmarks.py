@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,18 @@ def test_the_benchmark_runs_without_the_peers_and_tells_its_rows(tmp_path: Path)
         assert row["ours"] > 0 or row["unit"] == "fields"
         assert row["threads"] in (1, 2)
         assert (row["figure"] is None) == (row["theirs"] is None)
+
+
+def test_the_benchmark_refuses_plain_torch() -> None:
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "ops.py"), "--quick"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "REGNET_BACKEND": "torch"},
+    )
+    assert done.returncode == 2
+    assert "plain torch" in done.stderr
 
 
 @pytest.fixture

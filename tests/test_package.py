@@ -47,14 +47,35 @@ def test_the_compiled_modules_are_tied_to_no_torch() -> None:
         assert b"libc10" not in binary
 
 
-def test_without_the_compiled_part_the_package_imports_and_a_call_says_how_to_build_it() -> None:
-    call = "import torch, regnet\nregnet.ops.warp(torch.zeros(1, 1, 4, 5), torch.zeros(1, 2, 4, 5))"
-    done = python(NO_CORE + call)
-    last = done.stderr.strip().splitlines()[-1]
-    assert done.returncode == 1
-    assert last.startswith("RuntimeError: regnet's compiled operators are missing")
-    assert "pip install ." in last
+CALL = """import torch, regnet
+flow = torch.full((1, 2, 4, 5), 0.5, requires_grad=True)
+image = regnet.ops.identity((4, 5))
+for order in (1, 3):
+    regnet.ops.warp(image, flow, order).sum().backward()
+    regnet.ops.push(image, flow, (4, 5), order).sum().backward()
+print(regnet.ops.warp(image, flow)[0, :, 1, 2].tolist())
+"""
+
+
+def test_c78_without_the_compiled_part_plain_torch_computes_and_says_once_how_to_build_it() -> None:
+    done = python(NO_CORE + CALL)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[1.5, 2.5]"
+    (warning,) = [line for line in done.stderr.splitlines() if "Warning" in line]
+    assert "plain torch" in warning and "pip install ." in warning
     assert "_cpu_base" not in python(NO_CORE + "import regnet, regnet.models, regnet.training, regnet.inference").stderr
+
+
+def test_the_environment_chooses_the_backend() -> None:
+    choose = "import os\nos.environ['REGNET_BACKEND'] = {!r}\n"
+    for start, wanted in ((NO_CORE, "torch"), ("", "torch"), ("", "native")):
+        done = python(start + choose.format(wanted) + CALL)
+        assert (done.returncode, done.stderr, done.stdout.strip()) == (0, "", "[1.5, 2.5]")
+    missing = python(NO_CORE + choose.format("native") + CALL)
+    unknown = python(choose.format("cuda") + CALL)
+    assert missing.returncode == unknown.returncode == 1
+    assert "regnet's compiled operators are missing" in missing.stderr and "pip install ." in missing.stderr
+    assert "REGNET_BACKEND must be one of native, torch, got 'cuda'" in unknown.stderr
 
 
 @pytest.mark.parametrize("words", [["--version"], ["info"]])

@@ -2,6 +2,7 @@
 
 import argparse
 import platform
+import warnings
 from importlib import metadata
 from typing import Any
 
@@ -12,7 +13,7 @@ from rich.table import Table
 from regnet import __version__
 from regnet.config import config_dir
 from regnet.data.sample import sample_names
-from regnet.ops._core import isa
+from regnet.ops._core import backend, isa
 
 _PACKAGES = ("lightning", "hydra-core", "nibabel", "numpy", "scipy", "matplotlib", "tensorboard", "wandb")
 
@@ -27,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
     table = Table(title="regnet", show_header=False)
     table.add_row("regnet", __version__)
     table.add_row("compiled core", _core())
+    table.add_row("operators", _backends())
     table.add_row("python", platform.python_version())
     table.add_row("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
     table.add_row("machine", f"{platform.system()} {platform.machine()}")
@@ -48,5 +50,16 @@ def _version(name: str) -> str:
 def _core() -> str:
     try:
         return isa()
+    except RuntimeError as error:
+        return f"none: {error}"
+
+
+def _backends() -> str:
+    """What serves the processor, and the GPU if torch sees one."""
+    seen = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what they would say stands in the table
+            return ", ".join(f"{device}: {backend(device)}" for device, here in seen.items() if here)
     except RuntimeError as error:
         return f"none: {error}"

@@ -16,7 +16,7 @@ from regnet.cli.options import add_background, add_overwrite, add_threads, backg
 from regnet.cli.output import check_suffix, outputs
 from regnet.data.prepare import check_same_grid
 from regnet.errors import InputError
-from regnet.inference import load_model, register
+from regnet.inference import check_device, load_model, register
 from regnet.io import Image, check_image, read_image, read_labels, write_image, write_transform
 from regnet.io.displacement import SUFFIXES as FIELD_SUFFIXES
 from regnet.io.image import SUFFIXES as IMAGE_SUFFIXES
@@ -107,20 +107,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def choose_device(name: str) -> torch.device:
-    """The device that ``name`` means; ``auto`` is the processor until the operators run elsewhere.
+    """The device that ``name`` means; ``auto`` is the processor, for which the operators are compiled.
 
     Raises:
         InputError: there is no such device here.
     """
-    if name == "auto":
-        return torch.device("cpu")
     try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise InputError(f"--device {name}: no such device; use auto, cpu or cuda:0") from error
-    if device.type != "cpu":
-        raise InputError(f"--device {name}: this build of regnet computes on the processor only; use cpu")
-    return device
+        return check_device("cpu" if name == "auto" else name)
+    except ValueError as error:
+        raise InputError(f"--device {name}: no such device here; use auto, cpu or cuda:0") from error
 
 
 def _check_options(args: argparse.Namespace) -> dict[str, Path]:

@@ -48,10 +48,9 @@ def register(
     Raises:
         InputError: an image cannot be read, is constant or not finite, or is not what the network takes, or the two
             lie in different places.
-        ValueError: neither a network nor refinement was asked for, or the device is not the processor.
+        ValueError: neither a network nor refinement was asked for, or there is no such device.
     """
-    if str(device).split(":")[0] != "cpu":
-        raise ValueError(f"this build of regnet computes on the processor only: give device='cpu', not {str(device)!r}")
+    device = check_device(device)
     if model is None and refine < 1:
         raise ValueError("nothing to register with: give a model, or a number of refinement steps")
     moving_image, fixed_image = check_image(as_image(moving)), check_image(as_image(fixed))
@@ -102,6 +101,22 @@ def predict(
     return None if velocity is None else Transform(velocity, target.grid), Transform(
         fields["displacement"], target.grid
     )
+
+
+def check_device(device: torch.device | str) -> torch.device:
+    """A device that torch can compute on here.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    try:
+        checked = torch.device(device)
+        torch.empty(0, device=checked)
+    except (RuntimeError, AssertionError) as error:  # unknown; not built, or no driver
+        raise ValueError(f"no such device here: {str(device)!r}; give 'cpu'") from error
+    if checked.type == "meta":
+        raise ValueError("the meta device computes nothing; give 'cpu'")
+    return checked
 
 
 def check_pair(moving: Image, fixed: Image) -> None:

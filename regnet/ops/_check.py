@@ -53,8 +53,6 @@ def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
     if any(t.device != device for t in given):
         names = " and ".join(name for name, t in tensors.items() if t is not None)
         raise ValueError(f"{names} must be on one device, got {' and '.join(sorted({str(t.device) for t in given}))}")
-    if device.type not in ("cpu", "meta"):
-        raise NotImplementedError(f"regnet's operators run on the CPU; move the tensors there, got {device}")
     sizes = {t.shape[0] for t in given} - {1}
     if len(sizes) > 1:
         shapes = ", ".join(f"{name} {tuple(t.shape)}" for name, t in tensors.items() if t is not None)

@@ -3,12 +3,16 @@
 import functools
 import importlib.util
 import os
+import warnings
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import torch  # before the compiled modules, so that the process has one OpenMP runtime
 from torch import Tensor
 
 _MODULES = {"base": "regnet.ops._cpu_base", "v3": "regnet.ops._cpu_v3"}
+_BACKENDS = ("native", "torch")
 # The numbers of DType in csrc/include/regnet/tensor.hpp; a bool is a byte.
 _DTYPES = {
     torch.float32: 0,
@@ -23,6 +27,10 @@ _DTYPES = {
     torch.uint64: 8,
     torch.int64: 9,
 }
+
+
+class NotBuiltError(RuntimeError):
+    """There is no compiled module for a device."""
 
 
 @functools.cache
@@ -41,6 +49,49 @@ def isa() -> str:
 
 
 @functools.cache
+def backend(device: str) -> str:
+    """What serves tensors on devices of a type such as ``"cuda"``; ``REGNET_BACKEND`` overrides the choice.
+
+    Returns:
+        ``"native"``, a compiled module; or ``"torch"``, plain torch, which warns once where nobody asked for it.
+
+    Raises:
+        RuntimeError: ``REGNET_BACKEND`` is unknown, or it is ``native`` and no compiled module serves the device.
+    """
+    wanted = os.environ.get("REGNET_BACKEND")
+    if wanted is not None and wanted not in _BACKENDS:
+        raise RuntimeError(f"REGNET_BACKEND must be one of {', '.join(_BACKENDS)}, got {wanted!r}")
+    if wanted == "torch":
+        return wanted
+    try:
+        if device != "cpu":
+            raise NotBuiltError(f"regnet has no compiled operators for {device}, only for the CPU")
+        native()
+    except NotBuiltError as error:
+        if wanted == "native":
+            raise
+        warnings.warn(
+            f"plain torch computes, more slowly: {error}; REGNET_BACKEND=torch asks for that without this warning",
+            stacklevel=2,
+        )
+        return "torch"
+    return "native"
+
+
+def native_or(fallback: Callable) -> Callable[[Callable], Callable]:
+    """Make a kernel leave its work to ``fallback`` where no compiled module serves the device of its first argument."""
+
+    def decorate(kernel: Callable) -> Callable:
+        @functools.wraps(kernel)
+        def either(tensor: Tensor, *rest: Any) -> Any:
+            return (kernel if backend(tensor.device.type) == "native" else fallback)(tensor, *rest)
+
+        return either
+
+    return decorate
+
+
+@functools.cache
 def native() -> ModuleType:
     """The compiled module for this processor."""
     return _load(isa())
@@ -50,7 +101,7 @@ def _load(name: str) -> ModuleType:
     try:
         return importlib.import_module(_MODULES[name])
     except ImportError as error:
-        raise RuntimeError(
+        raise NotBuiltError(
             f"regnet's compiled operators are missing or do not load ({error}); build them with `pip install .` "
             "in a checkout of regnet (needs a C++17 compiler), or `make build` for development"
         ) from error

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from regnet.ops import _core
+from regnet.ops import _core, _torch
 from regnet.ops._library import define, plain
 
 
@@ -60,6 +60,7 @@ def _call(
     )
 
 
+@_core.native_or(_torch.sample)
 def _sample_kernel(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def]
     out = coeff.new_empty(_sample_shape(coeff, coords, k))
     if out.numel():
@@ -71,6 +72,7 @@ def _sample_fake(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def
     return coeff.new_empty(_sample_shape(coeff, coords, k))
 
 
+@_core.native_or(_torch.scatter)
 def _scatter_kernel(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]
     target = value.new_zeros([*value.shape[:2], *shape])
     if target.numel() and value.numel():
@@ -82,6 +84,7 @@ def _scatter_fake(value, coords, matrix, shape, k, *how):  # type: ignore[no-unt
     return value.new_empty([*value.shape[:2], *shape])
 
 
+@_core.native_or(_torch.contract)
 def _contract_kernel(coeff, coords, matrix, value, k, *how):  # type: ignore[no-untyped-def]
     out = torch.empty(coords.shape, dtype=coords.dtype, device=coords.device)
     if out.numel():

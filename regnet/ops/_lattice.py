@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regnet.ops import _core
+from regnet.ops import _core, _torch_lines
 from regnet.ops._library import define_linear
 
 
@@ -35,6 +35,7 @@ class _Axis(NamedTuple):
         return self.order < 2 and self.offset == 0 and self.scale == self.divisor * self.spacing
 
 
+@_core.native_or(_torch_lines.lattice)
 def _kernel(image: Tensor, out: Tensor, shape: Sequence[int], *rest: Any) -> None:
     *per_axis, adjoint = rest
     axes = [_Axis(*values) for values in zip(*per_axis, strict=True)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from regnet.ops import _check, _core
+from regnet.ops import _check, _core, _torch_lines
 from regnet.ops._library import define_linear
 
 
@@ -31,6 +31,7 @@ def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
     return _box(image.to(dtype), windows).to(image.dtype)
 
 
+@_core.native_or(_torch_lines.box_sum)
 def _kernel(image: Tensor, out: Tensor, window: list[int]) -> None:
     source = image if image.is_contiguous() and max(window) > 1 else out.copy_(image)
     for axis, w in enumerate(window):

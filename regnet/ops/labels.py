@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regnet.ops import _check, _core
+from regnet.ops import _check, _core, _torch
 from regnet.ops._families import _fold, _unfold
 from regnet.ops._library import define, plain
 from regnet.ops.sampling import ready
@@ -63,6 +63,7 @@ def _vote_fake(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int, 
     return labels.new_empty([*labels.shape[:2], *flow.shape[2:]])
 
 
+@_core.native_or(_torch.vote)
 def _vote_kernel(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int, background: int) -> Tensor:
     out = _vote_fake(labels, flow, matrix, order, background)
     if out.numel():

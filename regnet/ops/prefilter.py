@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from regnet.ops import _check, _core
+from regnet.ops import _check, _core, _torch_lines
 from regnet.ops._library import define_linear
 from regnet.ops.options import Bound, Order, bound_codes, order_codes
 
@@ -44,6 +44,7 @@ def prefilter_adjoint(coeff: Tensor, order: Order, bound: Bound) -> Tensor:
     return spline_filter(coeff.to(dtype), orders, bounds, True).to(coeff.dtype)
 
 
+@_core.native_or(_torch_lines.prefilter)
 def _kernel(image: Tensor, out: Tensor, order: list[int], bound: list[int], adjoint: bool) -> None:
     source = image if image.is_contiguous() and max(order) > 1 else out.copy_(image)
     for axis, (o, b) in enumerate(zip(order, bound, strict=True)):

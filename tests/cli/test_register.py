@@ -261,7 +261,7 @@ def test_what_is_no_checkpoint_of_ours_is_named(
         (("--refine", "2", "--warp", "w.h5"), "w.h5"),
         (("--refine", "2", "--moved", "m.nii.gz", "--warp", "./m.nii.gz"), "two outputs"),
         (("--refine", "2", "--moved-labels", "m.nii.gz"), "--moving-labels"),
-        (("--refine", "2", "--moved", "m.nii.gz", "--device", "cuda:0"), "cuda:0"),
+        (("--refine", "2", "--moved", "m.nii.gz", "--device", "cuda:99"), "cuda:99"),
         (("--refine", "2", "--moved", "m.nii.gz", "--device", "gpu"), "gpu"),
         (("--refine", "2", "--moved", "m.nii.gz", "--seed", "9" * 30), "--seed"),
         (("--refine", "2", "--moved", "m.nii.gz", "--background", "1e39"), "float32"),

@@ -149,8 +149,8 @@ def test_refinement_runs_where_gradients_are_off(mode: type) -> None:
     assert not result.requires_grad and not result.is_inference()
 
 
-@pytest.mark.parametrize("device", ["cuda", "nowhere", "meta"])
-def test_another_device_than_the_processor_is_refused(device: str) -> None:
+@pytest.mark.parametrize("device", ["cuda:99", "nowhere", "meta"])
+def test_a_device_that_is_not_there_is_refused(device: str) -> None:
     image = head(centred((14, 15, 16)), 6)
     with pytest.raises(ValueError, match=device):
         register(image, image, refine=1, device=device)
