@@ -13,7 +13,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -64,10 +64,16 @@ def main() -> None:
     results = []
     with Console(stderr=True).status("") as status:
         for row in measured(QUICK if args.quick else Sizes(), args.only, args.peers, args.quick):
-            results.append(row)
+            results.append(replace(row, must=None, aim=None) if args.quick else row)
             status.update(f"done: {row.operation}")
     console = Console(width=240)
     console.print(table(results))
+    if args.quick:
+        console.print("Quick: this shows that it runs. At these sizes the cost of a call decides, and memory is noise.")
+    else:
+        console.print(
+            "figure: times faster (call overhead: times slower, memory: fields). so: against must; busy: not judged."
+        )
     loops = [row.machine_scales for row in results if row.machine_scales is not None]
     if loops:
         console.print(f"This machine scales ×{statistics.median(loops):.2f} (the plain loop, two threads, all rows).")

@@ -22,9 +22,10 @@ def field(name: str, tensor: Tensor) -> int:
     floating(name, tensor)
     if not 3 <= tensor.ndim <= 5 or tensor.shape[1] != tensor.ndim - 2:
         wanted = f"{tensor.ndim - 2}" if 3 <= tensor.ndim <= 5 else "D"
+        points = "; P points in 3-D are (N, 3, P, 1, 1), in 2-D (N, 2, P, 1)" if tensor.ndim == 3 else ""
         raise ValueError(
             f"{name} must be (N, {wanted}, *spatial), one channel per spatial axis, 1 to 3 of them, "
-            f"got {tuple(tensor.shape)}"
+            f"got {tuple(tensor.shape)}{points}"
         )
     return tensor.ndim - 2
 
@@ -42,7 +43,9 @@ def shape(name: str, value: Sequence[int], ndim: int) -> list[int]:
     """``ndim`` sizes, 0 among them where a grid may be empty."""
     sizes = list(value) if isinstance(value, Sequence) else []
     if len(sizes) != ndim or not all(isinstance(n, int) and n >= 0 for n in sizes):
-        raise ValueError(f"{name} must be {ndim} sizes, one per spatial axis, got {value!r}")
+        got = f"a tensor; give its .shape[{-ndim}:]" if isinstance(value, Tensor) else repr(value)
+        hint = "; of an image, give .shape[2:]" if len(sizes) == ndim + 2 else ""
+        raise ValueError(f"{name} must be {ndim} sizes, one per spatial axis, got {got}{hint}")
     return sizes
 
 

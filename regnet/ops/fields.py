@@ -19,8 +19,8 @@ def identity(
     Raises:
         ValueError: ``shape`` has not 1 to 3 sizes, or a negative one.
     """
-    if not 1 <= len(shape) <= 3 or any(n < 0 for n in shape):
-        raise ValueError(f"shape must have 1 to 3 sizes, none below 0, got {tuple(shape)}")
+    if not isinstance(shape, Sequence) or not 1 <= len(shape) <= 3 or any(n < 0 for n in shape):
+        raise ValueError(f"shape must have 1 to 3 sizes, none below 0, got {shape!r}")
     axes = [torch.arange(n, dtype=dtype, device=device) for n in shape]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"))[None]
 

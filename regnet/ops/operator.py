@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
-from regnet.ops.options import Bound, Extrapolate, Order, bound_codes, extrapolate_code, order_codes
+from regnet.ops.options import BOUNDS, Bound, Extrapolate, Order, bound_codes, extrapolate_code, order_codes
 from regnet.ops.prefilter import spline_filter
 from regnet.ops.sampling import nonempty_target, ready
 
@@ -80,7 +80,12 @@ class SamplingOperator:
         return _families.sample(ready(coeff, batch, dtype), coords, None, self.deriv, self._how).to(x.dtype)
 
     def __matmul__(self, x: Tensor) -> Tensor:
+        _refuse_products(x)
         return self(x)
+
+    def __repr__(self) -> str:
+        how = f"order={self._how.order}, bound={[BOUNDS[b] for b in self._how.bound]}, deriv={self.deriv}"
+        return f"SamplingOperator({tuple(self.coords.shape)} samples of {self.shape}, {how}, prefilter={self._filters})"
 
     def dense(self) -> Tensor:
         """The matrix, ``(N, D**deriv * prod(out), prod(shape))``: for tests, since it is as large as it looks."""
@@ -117,8 +122,17 @@ class Adjoint:
         return out.to(y.dtype)
 
     def __matmul__(self, y: Tensor) -> Tensor:
+        _refuse_products(y)
         return self(y)
+
+    def __repr__(self) -> str:
+        return f"{self.T!r}.T"
 
     def dense(self) -> Tensor:
         """The transposed matrix, ``(N, prod(shape), D**deriv * prod(out))``."""
         return self.T.dense().mT
+
+
+def _refuse_products(x: object) -> None:
+    if isinstance(x, (SamplingOperator, Adjoint)):
+        raise ValueError("products of operators are not made; apply one after the other: A.T @ (A @ x)")

@@ -8,7 +8,7 @@ from regnet.ops.options import Bound, Order, bound_codes, order_codes
 
 
 def prefilter(image: Tensor, order: Order = 3, bound: Bound = "dct2") -> Tensor:
-    """B-spline coefficients of an image: ``pull(prefilter(image), identity) == image``.
+    """B-spline coefficients of an image: ``pull(prefilter(image, 3), identity, 3) == image``, for any order and bound.
 
     Args:
         image: ``(N, C, *spatial)`` samples.

@@ -67,6 +67,6 @@ void by_degree(int k, int most, F&& f) {
         case 2: return f(Int<2>{});
         case 3: return f(Int<3>{});
     }
-    throw std::invalid_argument("derivatives of degree " + std::to_string(k) + " are not available");
+    throw std::invalid_argument("this needs a higher derivative of the spline than there is: pull can be differentiated four times in its coordinates, grad three times, hess twice");
 }
 }  // namespace regnet
