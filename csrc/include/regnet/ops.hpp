@@ -1,6 +1,5 @@
 #pragma once
 // Entry points of the core, the same for every device.
-#include "regnet/drivers.hpp"
 #include "regnet/stencil.hpp"
 #include "regnet/tensor.hpp"
 namespace regnet {
