@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regnet.ops import _core
+
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -53,7 +55,7 @@ def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
     if any(t.device != device for t in given):
         names = " and ".join(name for name, t in tensors.items() if t is not None)
         raise ValueError(f"{names} must be on one device, got {' and '.join(sorted({str(t.device) for t in given}))}")
-    if device.type not in ("cpu", "meta"):
+    if device.type not in ("cpu", "meta") and not (device.type == "cuda" and _core.has_gpu_module()):
         raise NotImplementedError(f"regnet's operators run on the CPU; move the tensors there, got {device}")
     sizes = {t.shape[0] for t in given} - {1}
     if len(sizes) > 1:

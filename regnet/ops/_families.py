@@ -42,22 +42,9 @@ def _sample_shape(coeff: Tensor, coords: Tensor, k: int) -> list[int]:
 def _call(
     name: str, k: int, volume: Tensor, coords: Tensor, matrix: Tensor | None, rest: Sequence[Tensor], how: tuple
 ) -> None:
-    """Run the core.  The tensors made here must live until it returns, since it sees addresses only."""
     relative, order, bound, extrapolate = how
     matrix = None if matrix is None else matrix.contiguous()
-    refs = [_core.ref(t) for t in rest]
-    getattr(_core.native(), name)(
-        _core.threads(),
-        k,
-        _core.ref(volume),
-        _core.ref(coords),
-        relative,
-        _core.ref(matrix),
-        *refs,
-        order,
-        bound,
-        extrapolate,
-    )
+    _core.call(name, volume, k, volume, coords, relative, matrix, *rest, order, bound, extrapolate)
 
 
 def _sample_kernel(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def]

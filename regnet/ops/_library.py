@@ -19,10 +19,10 @@ def define(
     backward: Callable | None = None,
     setup: Callable | None = None,
 ) -> Any:
-    """Register ``regnet::name`` with its CPU kernel, its shape function and its derivative if any, and return it."""
+    """Register ``regnet::name`` with its kernel, its shape function and its derivative if any, and return it."""
     qualified = f"regnet::{name}"
     torch.library.define(qualified, schema)
-    torch.library.impl(qualified, "cpu", kernel)
+    torch.library.impl(qualified, ("cpu", "cuda"), kernel)
     torch.library.register_fake(qualified, fake)
     if backward is not None:
         torch.library.register_autograd(qualified, backward, setup_context=setup)

@@ -33,9 +33,10 @@ def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
 
 def _kernel(image: Tensor, out: Tensor, window: list[int]) -> None:
     out.copy_(image)
+    workspace = _core.workspace(out, out.numel(), out.dtype)
     for axis, w in enumerate(window):
         if w > 1:
-            _core.native().box_sum(_core.threads(), _core.ref(out), axis, w)
+            _core.call("box_sum", out, out, workspace, axis, w)
 
 
 # The window is centred and what is outside counts as zero, so the map is its own adjoint.

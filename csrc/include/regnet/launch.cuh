@@ -22,6 +22,17 @@ inline void check(const Cuda& cuda, cudaError_t error) {
     throw std::runtime_error(what);
 }
 
+// The device may have been changed by torch, whose own CUDA runtime this module does not share.
+inline void enter(const Cuda& cuda) {
+    int current = -1;
+    check(cuda, cudaGetDevice(&current));
+    if (current != cuda.device) check(cuda, cudaSetDevice(cuda.device));
+}
+inline void copy(const Cuda& cuda, void* to, const void* from, size_t bytes) {
+    enter(cuda);
+    check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(cuda.stream)));
+}
+
 template <class Body>
 __global__ void __launch_bounds__(kThreads, kBlocks) everywhere(const __grid_constant__ Body body, const int64_t count) {
     const int64_t stride = int64_t(gridDim.x) * kThreads;
@@ -32,9 +43,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) everywhere(const __grid_con
 template <class Body>
 void launch(const Cuda& cuda, int64_t count, const Body& body) {
     if (count == 0) return;
-    int current = -1;
-    check(cuda, cudaGetDevice(&current));
-    if (current != cuda.device) check(cuda, cudaSetDevice(cuda.device));
+    static_assert(sizeof(Body) + sizeof count <= 4096, "before CUDA 12.1 a kernel takes no more");
+    enter(cuda);
     const auto blocks = unsigned(std::min((count + kThreads - 1) / kThreads, kMostBlocks));
     void* arguments[] = {const_cast<Body*>(&body), &count};
     check(cuda, cudaLaunchKernel(&everywhere<Body>, dim3(blocks), dim3(kThreads), arguments, 0, static_cast<cudaStream_t>(cuda.stream)));

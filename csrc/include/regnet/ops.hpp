@@ -20,12 +20,14 @@ template <class Device> void contract(Device, int k, const TensorRef& coeff, con
 template <class Device> void scatter(Device, int k, const TensorRef& value, const Where&, const TensorRef& target, const Options&);
 template <class Device> void vote(Device, const TensorRef& labels, const Where&, const TensorRef& out, int order, int64_t background);
 
-// In place, along one axis of a contiguous tensor.
-template <class Device> void prefilter(Device, const TensorRef& image, int axis, int order, Bound, bool adjoint);
-template <class Device> void box_sum(Device, const TensorRef& image, int axis, int64_t window);
+// In place, along one axis of a contiguous tensor.  On a GPU, where the core allocates nothing, the caller lends a
+// workspace: for the filter 2 n (order + 1) doubles, for the sum as much as the image takes.
+template <class Device> void prefilter(Device, const TensorRef& image, const TensorRef& workspace, int axis, int order, Bound, bool adjoint);
+template <class Device> void box_sum(Device, const TensorRef& image, const TensorRef& workspace, int axis, int64_t window);
 
 // Along one axis of contiguous tensors: a spline sampled at regular places, or the adjoint of that.
 // Sample p lies at (scale p / spacing + offset) / divisor: for whole numbers one rounding, so that a tie of order 0 stays one.
 struct Ramp { double spacing, scale, offset, divisor; };
-template <class Device> void lattice(Device, const TensorRef& from, const TensorRef& to, int axis, int order, Bound, const Ramp&, bool adjoint);
+// Workspace: 2 (order + 1) doubles for each sample along the axis.
+template <class Device> void lattice(Device, const TensorRef& from, const TensorRef& to, const TensorRef& workspace, int axis, int order, Bound, const Ramp&, bool adjoint);
 }  // namespace regnet
