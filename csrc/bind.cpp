@@ -87,6 +87,10 @@ PYBIND11_MODULE(REGNET_MODULE, m) {
         lattice(device(team, "lattice"), ref(from), ref(to), ref(workspace), axis, order, Bound(bound), {spacing, scale, offset, divisor}, adjoint);
     }, nogil);
 #ifdef REGNET_CUDA
+    m.def("scatter_whole", [](const Team& team, int k, const Tensor& value, const Tensor& coords, bool relative, const Tensor& matrix,
+                              const Tensor& target, const Ints& order, const Ints& bound, int extrapolate) {
+        scatter_whole(device(team, "scatter_whole"), k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
+    }, nogil);
     m.attr("architectures") = REGNET_ARCHITECTURES;
     m.attr("toolkit") = REGNET_TOOLKIT;  // a driver older than its major version does not run this module
 #else

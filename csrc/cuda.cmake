@@ -14,19 +14,26 @@ if(NOT named)
     endforeach()
     list(APPEND named ${newest}-virtual)  # for what comes after
 endif()
-string(REPLACE ";" ", " architectures "${named}")
-string(REPLACE "-real" "" architectures "${architectures}")
-string(REPLACE "-virtual" " PTX" architectures "${architectures}")
+foreach(architecture ${named})
+    string(REGEX MATCH "^[0-9]+[a-z]?" number ${architecture})
+    if(NOT architecture MATCHES "-virtual")
+        list(APPEND labels "sm_${number}")
+    endif()
+    if(NOT architecture MATCHES "-real")
+        list(APPEND labels "PTX of ${number}")
+    endif()
+endforeach()
+list(JOIN labels ", " architectures)
 message(STATUS "CUDA module for the architectures ${architectures}")
 
 pybind11_add_module(_cuda MODULE NO_EXTRAS bind.cpp
-    src/sample.cu src/contract.cu src/scatter.cu src/vote.cu src/lines.cu src/lattice.cu)
+    src/sample.cu src/contract.cu src/scatter.cu src/scatter_whole.cu src/vote.cu src/lines.cu src/lattice.cu)
 target_include_directories(_cuda PRIVATE include)
 target_compile_features(_cuda PRIVATE cxx_std_17 cuda_std_17)
 target_compile_definitions(_cuda PRIVATE REGNET_MODULE=_cuda REGNET_CUDA
     REGNET_ARCHITECTURES="${architectures}" REGNET_TOOLKIT="${CMAKE_CUDA_COMPILER_VERSION}")
 target_compile_options(_cuda PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xptxas=-v>)
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
 set_target_properties(_cuda PROPERTIES
     CUDA_ARCHITECTURES "${named}" CUDA_RUNTIME_LIBRARY Static CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
 install(TARGETS _cuda DESTINATION regnet/ops)

@@ -61,8 +61,27 @@ def _sample_fake(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def
 def _scatter_kernel(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]
     target = value.new_zeros([*value.shape[:2], *shape])
     if target.numel() and value.numel():
+        if value.is_cuda and torch.are_deterministic_algorithms_enabled():
+            return _scatter_whole(value, coords, matrix, shape, k, how)
         _call("scatter", k, _flat(value, k), coords, matrix, [target], how)
     return target
+
+
+def _scatter_whole(
+    value: Tensor, coords: Tensor, matrix: Tensor | None, shape: Sequence[int], k: int, how: tuple
+) -> Tensor:
+    """The same bits in every run: sums of whole numbers, as finely scaled as the largest value allows.
+
+    A value is held to ``2**-(60 - 3 k)`` of the number of samples times the largest, which no sum can exceed. One that
+    is not finite makes all of the result so. Nothing waits for the GPU.
+    """
+    samples = coords[0, 0].numel()
+    largest = value.abs().amax()
+    exponent = 60 - 3 * k - samples.bit_length() - torch.frexp(largest).exponent
+    scale = torch.ldexp(torch.ones_like(largest), exponent.clamp(max=100))
+    target = value.new_zeros([*value.shape[:2], *shape], dtype=torch.int64)
+    _call("scatter_whole", k, _flat(value * scale, k), coords, matrix, [target], how)
+    return target.to(value.dtype) / torch.where(largest.isfinite(), scale, torch.nan)
 
 
 def _scatter_fake(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from regnet import ops
-from regnet.ops import _core
+from regnet.ops import _core, _families
 from regnet.ops._lattice import Ramps, lattice
 from regnet.ops.box import box_sum
 from tests.ops.cases import Case, drawn, roomy, smallest
@@ -36,7 +36,7 @@ COMPILER = [
     f"-I{ROOT}/csrc/include",
     f"-I{ROOT}/tests/ops/standin",
 ]
-AS_CUDA = ["-D__CUDACC__", '-DREGNET_ARCHITECTURES="90, 90 PTX"', "-xc++"]
+AS_CUDA = ["-D__CUDACC__", '-DREGNET_ARCHITECTURES="sm_90, PTX of 90"', "-xc++"]
 
 pytestmark = [
     pytest.mark.slow,
@@ -133,6 +133,32 @@ def test_far_and_missing_coordinates_give_what_the_cpu_gives(order: int, module:
         )
 
 
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("k", range(3))
+def test_c13_the_deterministic_scatter_gives_what_the_cpu_gives(k: int, size: float, module: ModuleType) -> None:
+    coords = 10 * torch.rand(2, 2, 40, 30, dtype=torch.float64) - 1
+    value = size * torch.randn(2, 3, *[2] * k, 40, 30, dtype=torch.float64)
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 2e-6)):
+        how = (False, [3, 2], [2, 1], 1)
+        inputs = value.to(dtype), coords.to(dtype), None, (9, 8), k
+        want = _families._scatter_kernel(*inputs, *how)
+        with served_by(module):
+            got = _families._scatter_whole(*inputs, how)
+        torch.testing.assert_close(got, want, rtol=tolerance, atol=float(tolerance * want.abs().max()))
+
+
+def test_c13_deterministic_sums_of_zeros_and_of_infinities(module: ModuleType) -> None:
+    how = (False, [1], [2], 1)
+    with served_by(module):
+        zeros = _families._scatter_whole(torch.zeros(1, 1, 4), torch.rand(1, 1, 4), None, (3,), 0, how)
+        ones = _families._scatter_whole(torch.ones(1, 1, 100_000), torch.zeros(1, 1, 100_000), None, (3,), 0, how)
+        broken = torch.tensor([[[1.0, float("inf")]]])
+        lost = _families._scatter_whole(broken, torch.zeros(1, 1, 2), None, (3,), 0, how)
+    assert not zeros.any()
+    assert ones.flatten().tolist() == [100_000, 0, 0]
+    assert lost.isnan().all()
+
+
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_a_kernel_goes_round_any_grid(blocks: int, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STANDIN_BLOCKS", str(blocks))
@@ -199,7 +225,7 @@ def test_c77_an_error_names_the_operator_and_what_was_built(
     monkeypatch.setenv("STANDIN_ERROR", "209")
     with (
         served_by(module),
-        pytest.raises(RuntimeError, match=r"regnet::sample: no kernel image .* architectures 90, 90 PTX"),
+        pytest.raises(RuntimeError, match=r"regnet::sample: no kernel image .* architectures sm_90, PTX of 90"),
     ):
         ops.pull(torch.zeros(1, 1, 3), torch.zeros(1, 1, 3))
 

@@ -14,6 +14,8 @@
 #define REGNET_UNROLL_ON_GPU(count)
 #define REGNET_PACKS  // samples side by side in a register: the vectors of GCC and Clang
 #endif
+#include <cmath>
+#include <cstdint>
 namespace regnet {
 // Adding to a number that other threads may add to as well.  On a CPU none does: each has its own slab of a target.
 template <class T> REGNET_HD void accumulate(T* to, T value) {
@@ -21,6 +23,14 @@ template <class T> REGNET_HD void accumulate(T* to, T value) {
     atomicAdd(to, value);
 #else
     *to += value;
+#endif
+}
+// To a sum of whole numbers, which is the same in any order.
+template <class T> REGNET_HD void accumulate(int64_t* to, T value) {
+#ifdef __CUDA_ARCH__
+    atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(llrint(value)));
+#else
+    *to += std::llrint(value);
 #endif
 }
 }  // namespace regnet

@@ -18,6 +18,8 @@ struct Where {  // coordinates: (N, D, *out); relative to the voxel itself or no
 template <class Device> void sample(Device, int k, const TensorRef& coeff, const Where&, const TensorRef& out, const Options&);
 template <class Device> void contract(Device, int k, const TensorRef& coeff, const Where&, const TensorRef& value, const TensorRef& out, const Options&);
 template <class Device> void scatter(Device, int k, const TensorRef& value, const Where&, const TensorRef& target, const Options&);
+// The same into whole numbers (int64), to which values are rounded: their sums do not depend on the order.
+template <class Device> void scatter_whole(Device, int k, const TensorRef& value, const Where&, const TensorRef& target, const Options&);
 template <class Device> void vote(Device, const TensorRef& labels, const Where&, const TensorRef& out, int order, int64_t background);
 
 // In place, along one axis of a contiguous tensor.  On a GPU, where the core allocates nothing, the caller lends a

@@ -74,16 +74,16 @@ REGNET_UNROLL(3)
 };
 
 // target(n, c, k) += sum over i, d1..dK of value(n, c, d1..dK, i) times the derived weight w_k(x_i): the adjoint
-// of Sample.  Only the nodes of the slab receive anything.
-template <int D, int Order, int K, class T>
+// of Sample.  Only the nodes of the slab receive anything.  Sum: the type of the target.
+template <int D, int Order, int K, class T, class Sum = T>
 struct Scatter {
     static constexpr int tensor = power(D, K), order = Order, degree = K;
     View<D, const T> value;  // (N, C * D^K, *out)
     Coords<D, T> coords;
-    View<D, T> grid;         // the target (N, C, *in), zeroed by the caller
+    View<D, Sum> grid;       // the target (N, C, *in), zeroed by the caller
     Interp<D, T> how;
 
-    struct Row { typename Coords<D, T>::Row x; const T* value; T* target; Slab slab; };
+    struct Row { typename Coords<D, T>::Row x; const T* value; Sum* target; Slab slab; };
     REGNET_HD const View<D, const T>& samples() const { return value; }
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D], Slab slab) const {
         return {coords.row(n, position), value.row(n, 0, position), grid.at(n, 0), slab};

@@ -264,7 +264,7 @@ REGNET_UNROLL_ON_GPU(8)
 REGNET_UNROLL_ON_GPU(8)
         for (int i = 0; i < width; ++i) row[i] = p[at + offsets[D - 1][i]];
     }
-    REGNET_HD void add(T* p, int at, int, const T (&row)[width]) const {
+    template <class Sum> REGNET_HD void add(Sum* p, int at, int, const T (&row)[width]) const {
 REGNET_UNROLL_ON_GPU(8)
         for (int i = 0; i < width; ++i)
             if (alive[D - 1][i]) accumulate(p + at + offsets[D - 1][i], row[i]);
@@ -309,7 +309,7 @@ struct Folded {
     REGNET_HD void read(const T* p, int64_t at, T (&row)[width]) const {
         for (int i = 0; i < counts[D - 1]; ++i) row[i] = p[at + offsets[D - 1][i]];
     }
-    REGNET_HD void add(T* p, int64_t at, int, const T (&row)[width]) const {
+    template <class Sum> REGNET_HD void add(Sum* p, int64_t at, int, const T (&row)[width]) const {
         for (int i = 0; i < counts[D - 1]; ++i) accumulate(p + at + offsets[D - 1][i], row[i]);
     }
 };
