@@ -45,7 +45,8 @@ def main(log: Path, *kept: Path) -> int:
     if not seen or not kept:
         broken.append("no kernel or no PTX found: is this a log of -Xptxas=-v --keep?")
     print(f"{len(resources)} kernels, of which {sum(s > 0 for _, s, _ in resources)} spill")
-    print(*broken, sep="\n", file=sys.stderr)
+    for what in broken:
+        print(what, file=sys.stderr)
     return int(bool(broken))
 
 

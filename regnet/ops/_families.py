@@ -75,13 +75,12 @@ def _scatter_whole(
     A value is held to ``2**-(60 - 3 k)`` of the number of samples times the largest, which no sum can exceed. One that
     is not finite makes all of the result so. Nothing waits for the GPU.
     """
-    samples = coords[0, 0].numel()
     largest = value.abs().amax()
-    exponent = 60 - 3 * k - samples.bit_length() - torch.frexp(largest).exponent
-    scale = torch.ldexp(torch.ones_like(largest), exponent.clamp(max=100))
+    unit = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent.clamp(-120, 120))
+    scale = 2.0 ** (60 - 3 * k - coords[0, 0].numel().bit_length())
     target = value.new_zeros([*value.shape[:2], *shape], dtype=torch.int64)
-    _call("scatter_whole", k, _flat(value * scale, k), coords, matrix, [target], how)
-    return target.to(value.dtype) / torch.where(largest.isfinite(), scale, torch.nan)
+    _call("scatter_whole", k, _flat(value / unit * scale, k), coords, matrix, [target], how)
+    return target.to(value.dtype) / scale * torch.where(largest.isfinite(), unit, torch.nan)
 
 
 def _scatter_fake(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]

@@ -11,16 +11,16 @@ namespace regnet {
 
 enum class Extrapolate : int { center, always, edge };  // part of the binding: regnet/ops/options.py
 
-REGNET_HD constexpr int power(int base, int exponent) {
+constexpr int power(int base, int exponent) {
     int p = 1;
     for (; exponent > 0; --exponent) p *= base;
     return p;
 }
 
 // Mixed derivatives are coded by one digit an axis, in base K + 1: the degree of derivation along that axis.
-template <int K> REGNET_HD constexpr int total_degree(int code) { int s = 0; for (; code; code /= K + 1) s += code % (K + 1); return s; }
+template <int K> constexpr int total_degree(int code) { int s = 0; for (; code; code /= K + 1) s += code % (K + 1); return s; }
 // The code of a tensor index (d1, ..., dK) written as one number in base D.
-template <int D, int K> REGNET_HD constexpr int degree_code(int index) {
+template <int D, int K> constexpr int degree_code(int index) {
     int code = 0;
     for (int k = 0; k < K; ++k, index /= D) code += power(K + 1, D - 1 - index % D);
     return code;
