@@ -184,18 +184,19 @@ struct Filter {
     }
     template <int W>
     REGNET_HD void recurse(T* c, int64_t step, const Pole<T>& pole) const {
-        T end[W] = {}, closing[W] = {};
-        for (int k = 0; k < pole.heads; ++k) add_row<W>(end, pole.head[k], c + k * step);
-        for (int k = 0; k < pole.tails; ++k) add_row<W>(end, pole.tail[k], c + (n - 1 - k) * step);
-        for (int w = 0; w < W; ++w) c[w] = end[w];
-        for (int64_t k = 1; k < n; ++k) add_row<W>(c + k * step, pole.z, c + (k - 1) * step);
+        T carried[W] = {}, closing[W] = {};  // from node to node, in registers
+        for (int k = 0; k < pole.heads; ++k) add_row<W>(carried, pole.head[k], c + k * step);
+        for (int k = 0; k < pole.tails; ++k) add_row<W>(carried, pole.tail[k], c + (n - 1 - k) * step);
+        for (int w = 0; w < W; ++w) c[w] = carried[w];
+        for (int64_t k = 1; k < n; ++k)
+            for (int w = 0; w < W; ++w) c[k * step + w] = carried[w] = c[k * step + w] + pole.z * carried[w];
         if (pole.closing != 0) for (int k = 0; k < pole.tails; ++k) add_row<W>(closing, pole.tail[k], c + k * step);
         for (int w = 0; w < W; ++w) {
-            T& last = c[(n - 1) * step + w];
-            last = pole.last * last + pole.before_last * c[(n - 2) * step + w] + pole.closing * closing[w];
+            const T last = pole.last * carried[w] + pole.before_last * c[(n - 2) * step + w] + pole.closing * closing[w];
+            c[(n - 1) * step + w] = carried[w] = last;
         }
         for (int64_t k = n - 2; k >= 0; --k)
-            for (int w = 0; w < W; ++w) c[k * step + w] = pole.z * (c[(k + 1) * step + w] - c[k * step + w]);
+            for (int w = 0; w < W; ++w) c[k * step + w] = carried[w] = pole.z * (carried[w] - c[k * step + w]);
     }
     template <int W>
     REGNET_HD void solve(T* c, int64_t step, const T* lu) const {
