@@ -2,6 +2,8 @@
 # Everything runs in .venv, which the first target that needs it creates. Another Python: make PYTHON=python3.12 …
 PYTHON ?= python3
 BIN := .venv/bin
+# The module for GPUs takes minutes to compile: only where one is to be seen, or REGNET_CUDA=ON says so.
+export REGNET_CUDA ?= $(shell nvidia-smi -L >/dev/null 2>&1 && echo AUTO || echo OFF)
 ARGS ?=
 # One thread for each of several processes; the tests of the threads set their own number.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8

@@ -6,6 +6,11 @@
 #include <tuple>
 #include <vector>
 #include "regnet/ops.hpp"
+#ifdef REGNET_CUDA
+#include "regnet/cuda.hpp"
+#else
+#include "regnet/drivers.hpp"
+#endif
 namespace py = pybind11;
 using namespace regnet;
 
@@ -25,8 +30,13 @@ TensorRef ref(const Tensor& tensor) {
     std::copy(stride.begin(), stride.end(), t.stride.begin());
     return t;
 }
+#ifdef REGNET_CUDA
+using Team = std::tuple<int, std::uintptr_t>;  // the number of a GPU and the address of one of its streams
+Cuda device(const Team& team, const char* operation) { return {std::get<0>(team), reinterpret_cast<void*>(std::get<1>(team)), operation}; }
+#else
 using Team = std::tuple<int, int64_t>;  // how many threads, and for how many voxels another one is worth waking
-Cpu cpu(const Team& team) { return {std::get<0>(team), std::get<1>(team)}; }
+Cpu device(const Team& team, const char*) { return {std::get<0>(team), std::get<1>(team)}; }
+#endif
 
 Where where(const Tensor& coords, bool relative, const Tensor& matrix) { return {ref(coords), relative, ref(matrix)}; }
 
@@ -36,6 +46,7 @@ Options options(const std::vector<int>& order, const std::vector<int>& bound, in
     for (size_t d = 0; d < order.size(); ++d) { o.order[d] = order[d]; o.bound[d] = Bound(bound[d]); }
     return o;
 }
+#ifndef REGNET_CUDA
 bool supports_v3() {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
@@ -43,6 +54,7 @@ bool supports_v3() {
     return false;
 #endif
 }
+#endif
 }  // namespace
 
 PYBIND11_MODULE(REGNET_MODULE, m) {
@@ -50,29 +62,38 @@ PYBIND11_MODULE(REGNET_MODULE, m) {
     const auto nogil = py::call_guard<py::gil_scoped_release>();
     m.def("sample", [](const Team& team, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
                        const Tensor& out, const Ints& order, const Ints& bound, int extrapolate) {
-        sample(cpu(team), k, ref(coeff), where(coords, relative, matrix), ref(out), options(order, bound, extrapolate));
+        sample(device(team, "sample"), k, ref(coeff), where(coords, relative, matrix), ref(out), options(order, bound, extrapolate));
     }, nogil);
     m.def("contract", [](const Team& team, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
                          const Tensor& value, const Tensor& out, const Ints& order, const Ints& bound, int extrapolate) {
-        contract(cpu(team), k, ref(coeff), where(coords, relative, matrix), ref(value), ref(out), options(order, bound, extrapolate));
+        contract(device(team, "contract"), k, ref(coeff), where(coords, relative, matrix), ref(value), ref(out), options(order, bound, extrapolate));
     }, nogil);
     m.def("scatter", [](const Team& team, int k, const Tensor& value, const Tensor& coords, bool relative, const Tensor& matrix,
                         const Tensor& target, const Ints& order, const Ints& bound, int extrapolate) {
-        scatter(cpu(team), k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
+        scatter(device(team, "scatter"), k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
     }, nogil);
     m.def("vote", [](const Team& team, const Tensor& labels, const Tensor& coords, bool relative, const Tensor& matrix, const Tensor& out,
                      int order, int64_t background) {
-        vote(cpu(team), ref(labels), where(coords, relative, matrix), ref(out), order, background);
+        vote(device(team, "vote"), ref(labels), where(coords, relative, matrix), ref(out), order, background);
     }, nogil);
-    m.def("prefilter", [](const Team& team, const Tensor& image, const Tensor& out, int axis, int order, int bound, bool adjoint) {
-        prefilter(cpu(team), ref(image), ref(out), axis, order, Bound(bound), adjoint);
+    m.def("prefilter", [](const Team& team, const Tensor& from, const Tensor& to, const Tensor& workspace, int axis, int order, int bound, bool adjoint) {
+        prefilter(device(team, "prefilter"), ref(from), ref(to), ref(workspace), axis, order, Bound(bound), adjoint);
     }, nogil);
-    m.def("box_sum", [](const Team& team, const Tensor& image, const Tensor& out, int axis, int64_t window) {
-        box_sum(cpu(team), ref(image), ref(out), axis, window);
+    m.def("box_sum", [](const Team& team, const Tensor& from, const Tensor& to, const Tensor& workspace, int axis, int64_t window) {
+        box_sum(device(team, "box_sum"), ref(from), ref(to), ref(workspace), axis, window);
     }, nogil);
-    m.def("lattice", [](const Team& team, const Tensor& from, const Tensor& to, int axis, int order, int bound, double spacing, double scale,
-                        double offset, double divisor, bool adjoint) {
-        lattice(cpu(team), ref(from), ref(to), axis, order, Bound(bound), {spacing, scale, offset, divisor}, adjoint);
+    m.def("lattice", [](const Team& team, const Tensor& from, const Tensor& to, const Tensor& workspace, int axis, int order, int bound,
+                        double spacing, double scale, double offset, double divisor, bool adjoint) {
+        lattice(device(team, "lattice"), ref(from), ref(to), ref(workspace), axis, order, Bound(bound), {spacing, scale, offset, divisor}, adjoint);
     }, nogil);
+#ifdef REGNET_CUDA
+    m.def("scatter_whole", [](const Team& team, int k, const Tensor& value, const Tensor& coords, bool relative, const Tensor& matrix,
+                              const Tensor& target, const Ints& order, const Ints& bound, int extrapolate) {
+        scatter_whole(device(team, "scatter_whole"), k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
+    }, nogil);
+    m.attr("architectures") = REGNET_ARCHITECTURES;
+    m.attr("toolkit") = REGNET_TOOLKIT;  // a driver older than its major version does not run this module
+#else
     m.def("supports_v3", &supports_v3);
+#endif
 }

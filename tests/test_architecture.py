@@ -44,6 +44,7 @@ ONLY_IN = {
     "SimpleITK": (),
     "_cpu_base": ("ops/_core.py",),
     "_cpu_v3": ("ops/_core.py",),
+    "_cuda": ("ops/_core.py",),
 }
 
 

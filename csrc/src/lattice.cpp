@@ -1,11 +1,11 @@
+#include "regnet/drivers.hpp"
 #include "regnet/lattice.hpp"
 #include "regnet/dispatch.hpp"
 namespace regnet {
 template <>
-void lattice<Cpu>(Cpu cpu, const TensorRef& from, const TensorRef& to, int axis, int order, Bound bound, const Ramp& at, bool adjoint) {
-    int64_t outer = 1, inner = 1;
-    for (int i = 0; i < from.rank; ++i) (i < axis + 2 ? outer : inner) *= i == axis + 2 ? 1 : from.shape[i];
-    const int64_t n = from.shape[axis + 2], m = to.shape[axis + 2];
+void lattice<Cpu>(Cpu cpu, const TensorRef& from, const TensorRef& to, const TensorRef&, int axis, int order, Bound bound, const Ramp& at, bool adjoint) {
+    const Lines lines(from, axis);
+    const int64_t outer = lines.outer, n = lines.length, inner = lines.inner, m = to.shape[axis + 2];
     by_dtype(from.dtype, [&](auto zero) {
         using T = decltype(zero);
         const Rows<T> rows(order, bound, at, adjoint ? m : n, adjoint ? n : m, adjoint);

@@ -13,7 +13,7 @@ from rich.table import Table
 from regnet import __version__
 from regnet.config import config_dir
 from regnet.data.sample import sample_names
-from regnet.ops._core import backend, isa
+from regnet.ops._core import backend, gpu, has_gpu_module, isa
 
 _PACKAGES = ("lightning", "hydra-core", "nibabel", "numpy", "scipy", "matplotlib", "tensorboard", "wandb")
 
@@ -29,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
     table.add_row("regnet", __version__)
     table.add_row("compiled core", _core())
     table.add_row("operators", _backends())
+    table.add_row("CUDA module", _cuda())
+    table.add_row("GPU", _gpus())
     table.add_row("python", platform.python_version())
     table.add_row("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
     table.add_row("machine", f"{platform.system()} {platform.machine()}")
@@ -63,3 +65,20 @@ def _backends() -> str:
             return ", ".join(f"{device}: {backend(device)}" for device, here in seen.items() if here)
     except RuntimeError as error:
         return f"none: {error}"
+
+
+def _cuda() -> str:
+    if not has_gpu_module():
+        return "not built"
+    try:
+        module = gpu()
+    except RuntimeError as error:
+        return f"none: {error}"
+    return f"of CUDA {module.toolkit}, for the architectures {module.architectures}"
+
+
+def _gpus() -> str:
+    if not torch.cuda.is_available():
+        return "none seen"
+    names = [torch.cuda.get_device_properties(k) for k in range(torch.cuda.device_count())]
+    return ", ".join(f"{p.name} (sm_{p.major}{p.minor})" for p in names)

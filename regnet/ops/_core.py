@@ -11,7 +11,8 @@ from typing import Any
 import torch  # before the compiled modules, so that the process has one OpenMP runtime
 from torch import Tensor
 
-_MODULES = {"base": "regnet.ops._cpu_base", "v3": "regnet.ops._cpu_v3"}
+_MODULES = {"base": "regnet.ops._cpu_base", "v3": "regnet.ops._cpu_v3", "cuda": "regnet.ops._cuda"}
+_ISAS = ("base", "v3")
 _BACKENDS = ("native", "torch")
 # The numbers of DType in csrc/include/regnet/tensor.hpp; a bool is a byte.
 _DTYPES = {
@@ -41,8 +42,8 @@ def isa() -> str:
         RuntimeError: the compiled part is missing, or ``REGNET_ISA`` is unknown or not built.
     """
     wanted = os.environ.get("REGNET_ISA")
-    if wanted is not None and wanted not in _MODULES:
-        raise RuntimeError(f"REGNET_ISA must be one of {', '.join(_MODULES)}, got {wanted!r}")
+    if wanted is not None and wanted not in _ISAS:
+        raise RuntimeError(f"REGNET_ISA must be one of {', '.join(_ISAS)}, got {wanted!r}")
     if wanted is None:
         wanted = "v3" if _load("base").supports_v3() and importlib.util.find_spec(_MODULES["v3"]) else "base"
     return wanted
@@ -64,9 +65,12 @@ def backend(device: str) -> str:
     if wanted == "torch":
         return wanted
     try:
-        if device != "cpu":
-            raise NotBuiltError(f"regnet has no compiled operators for {device}, only for the CPU")
-        native()
+        if device == "cpu":
+            native()
+        elif device == "cuda":
+            gpu()
+        else:
+            raise NotBuiltError(f"regnet has no compiled operators for {device}, only for CPUs and NVIDIA's GPUs")
     except NotBuiltError as error:
         if wanted == "native":
             raise
@@ -97,20 +101,58 @@ def native() -> ModuleType:
     return _load(isa())
 
 
+@functools.cache
+def gpu() -> ModuleType:
+    """The compiled module for NVIDIA GPUs, which loads without one.
+
+    Raises:
+        RuntimeError: it was not built.
+    """
+    return _load("cuda")
+
+
+@functools.cache
+def has_gpu_module() -> bool:
+    """Whether the module for GPUs was built."""
+    return importlib.util.find_spec(_MODULES["cuda"]) is not None
+
+
 def _load(name: str) -> ModuleType:
     try:
         return importlib.import_module(_MODULES[name])
     except ImportError as error:
+        how = (
+            "REGNET_CUDA=ON pip install .` in a checkout of regnet (needs nvcc)"
+            if name == "cuda"
+            else "pip install .` in a checkout of regnet (needs a C++17 compiler), or `make build` for development"
+        )
         raise NotBuiltError(
-            f"regnet's compiled operators are missing or do not load ({error}); build them with `pip install .` "
-            "in a checkout of regnet (needs a C++17 compiler), or `make build` for development"
+            f"regnet's compiled operators are missing or do not load ({error}); build them with `{how}"
         ) from error
 
 
-def ref(tensor: Tensor | None) -> tuple[int, int, tuple[int, ...], tuple[int, ...]] | None:
+def call(operation: str, like: Tensor, *arguments: Any) -> None:
+    """Run an operation of the core where ``like`` lives: with the threads of torch, or on its current stream.
+
+    The core sees addresses only, so the tensors must live until this returns; on a GPU torch keeps what was freed for
+    later work of the same stream.
+    """
+    described = [ref(a) if isinstance(a, Tensor) else a for a in arguments]
+    if like.device.type == "cuda":
+        stream = torch.cuda.current_stream(like.device)
+        with torch.cuda.device(like.device):
+            getattr(gpu(), operation)((like.device.index, stream.cuda_stream), *described)
+    else:
+        getattr(native(), operation)(threads(), *described)
+
+
+def workspace(like: Tensor, numbers: int, dtype: torch.dtype = torch.float64) -> Tensor | None:
+    """Room for as many numbers on the device of ``like``; a CPU finds its own."""
+    return None if like.device.type == "cpu" else like.new_empty(numbers, dtype=dtype)
+
+
+def ref(tensor: Tensor) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
     """Describe a tensor to the core; strides are passed on, nothing is copied."""
-    if tensor is None:
-        return None
     return tensor.data_ptr(), _DTYPES[tensor.dtype], tuple(tensor.shape), tensor.stride()
 
 

@@ -42,22 +42,9 @@ def _sample_shape(coeff: Tensor, coords: Tensor, k: int) -> list[int]:
 def _call(
     name: str, k: int, volume: Tensor, coords: Tensor, matrix: Tensor | None, rest: Sequence[Tensor], how: tuple
 ) -> None:
-    """Run the core.  The tensors made here must live until it returns, since it sees addresses only."""
     relative, order, bound, extrapolate = how
     matrix = None if matrix is None else matrix.contiguous()
-    refs = [_core.ref(t) for t in rest]
-    getattr(_core.native(), name)(
-        _core.threads(),
-        k,
-        _core.ref(volume),
-        _core.ref(coords),
-        relative,
-        _core.ref(matrix),
-        *refs,
-        order,
-        bound,
-        extrapolate,
-    )
+    _core.call(name, volume, k, volume, coords, relative, matrix, *rest, order, bound, extrapolate)
 
 
 @_core.native_or(_torch.sample)
@@ -76,8 +63,26 @@ def _sample_fake(coeff, coords, matrix, k, *how):  # type: ignore[no-untyped-def
 def _scatter_kernel(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]
     target = value.new_zeros([*value.shape[:2], *shape])
     if target.numel() and value.numel():
+        if value.is_cuda and torch.are_deterministic_algorithms_enabled():
+            return _scatter_whole(value, coords, matrix, shape, k, how)
         _call("scatter", k, _flat(value, k), coords, matrix, [target], how)
     return target
+
+
+def _scatter_whole(
+    value: Tensor, coords: Tensor, matrix: Tensor | None, shape: Sequence[int], k: int, how: tuple
+) -> Tensor:
+    """The same bits in every run: sums of whole numbers, as finely scaled as the largest value allows.
+
+    A value is held to ``2**-(60 - 3 k)`` of the number of samples times the largest, which no sum can exceed. One that
+    is not finite makes all of the result so. Nothing waits for the GPU.
+    """
+    largest = value.abs().amax()
+    unit = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent.clamp(-120, 120))
+    scale = 2.0 ** (60 - 3 * k - coords[0, 0].numel().bit_length())
+    target = value.new_zeros([*value.shape[:2], *shape], dtype=torch.int64)
+    _call("scatter_whole", k, _flat(value / unit * scale, k), coords, matrix, [target], how)
+    return target.to(value.dtype) / scale * torch.where(largest.isfinite(), unit, torch.nan)
 
 
 def _scatter_fake(value, coords, matrix, shape, k, *how):  # type: ignore[no-untyped-def]

@@ -50,7 +50,9 @@ def _kernel(image: Tensor, out: Tensor, shape: Sequence[int], *rest: Any) -> Non
     for d in passes:
         between = [*source.shape[: d + 2], shape[d], *source.shape[d + 3 :]]
         target = out if d == passes[-1] else source.new_empty(between)
-        _core.native().lattice(_core.threads(), _core.ref(source), _core.ref(target), d, *axes[d], adjoint)
+        samples = (source if adjoint else target).shape[d + 2]
+        workspace = _core.workspace(source, 2 * samples * (axes[d].order + 1))
+        _core.call("lattice", source, source, target, workspace, d, *axes[d], adjoint)
         source = target
 
 

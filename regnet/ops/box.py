@@ -34,9 +34,10 @@ def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
 @_core.native_or(_torch_lines.box_sum)
 def _kernel(image: Tensor, out: Tensor, window: list[int]) -> None:
     source = image if image.is_contiguous() and max(window) > 1 else out.copy_(image)
+    workspace = _core.workspace(out, out.numel(), out.dtype)
     for axis, w in enumerate(window):
         if w > 1:
-            _core.native().box_sum(_core.threads(), _core.ref(source), _core.ref(out), axis, w)
+            _core.call("box_sum", out, source, out, workspace, axis, w)
             source = out
 
 

@@ -68,8 +68,7 @@ def _vote_kernel(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int
     out = _vote_fake(labels, flow, matrix, order, background)
     if out.numel():
         matrix = None if matrix is None else matrix.contiguous()
-        refs = _core.ref(labels), _core.ref(flow), True, _core.ref(matrix), _core.ref(out)
-        _core.native().vote(_core.threads(), *refs, order, background)
+        _core.call("vote", labels, labels, flow, True, matrix, out, order, background)
     return out
 
 

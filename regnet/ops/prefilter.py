@@ -49,7 +49,8 @@ def _kernel(image: Tensor, out: Tensor, order: list[int], bound: list[int], adjo
     source = image if image.is_contiguous() and max(order) > 1 else out.copy_(image)
     for axis, (o, b) in enumerate(zip(order, bound, strict=True)):
         if o > 1:
-            _core.native().prefilter(_core.threads(), _core.ref(source), _core.ref(out), axis, o, b, adjoint)
+            workspace = _core.workspace(out, 2 * out.shape[2 + axis] * (o + 1))
+            _core.call("prefilter", out, source, out, workspace, axis, o, b, adjoint)
             source = out
 
 

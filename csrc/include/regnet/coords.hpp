@@ -26,7 +26,7 @@ struct Coords {
         template <class Lanes>
         REGNET_HD void load(int64_t j, int used, typename Lanes::V (&x)[D]) const {
             using V = typename Lanes::V;
-#pragma GCC unroll 3
+REGNET_UNROLL(3)
             for (int d = 0; d < D; ++d) x[d] = Lanes::load(along[d] + j * step, step, used) + start[d];
             x[D - 1] += slope * (Lanes::iota() + T(j));
             if (matrix) {

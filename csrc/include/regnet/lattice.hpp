@@ -10,6 +10,26 @@
 #include "regnet/spline.hpp"
 namespace regnet {
 
+// Which nodes a sample of a ramp sees, and how much of each; -1 in place of a node: the tap contributes nothing.
+struct Ruler {
+    int order;
+    Bound bound;
+    Ramp at;
+    int64_t nodes;
+
+    REGNET_HD void taps(int64_t p, int64_t (&node)[kMaxTaps], double (&weight)[kMaxTaps]) const {
+        const double x = (at.scale * (double(p) / at.spacing) + at.offset) / at.divisor;
+        const double shifted = x - (order - 1) / 2.0, first = std::floor(shifted);
+        bspline_weights<double>(order, 0, shifted - first, weight);
+        for (int i = 0; i <= order; ++i) {
+            const Node folded = fold(bound, int64_t(first) + i, nodes);
+            node[i] = folded.sign == 0 || weight[i] == 0 ? -1 : folded.index;
+            weight[i] *= folded.sign;
+        }
+    }
+};
+
+#ifdef REGNET_PACKS
 // The matrix by rows.  The adjoint is the transposed one, so both directions write each number once, as a sum in an
 // order of its own: the same bits for any number of threads.
 template <class T>
@@ -19,17 +39,14 @@ struct Rows {
     std::vector<int64_t> start;  // row r is taps start[r] .. start[r + 1] - 1
 
     Rows(int order, Bound bound, Ramp at, int64_t nodes, int64_t samples, bool adjoint) : start((adjoint ? nodes : samples) + 1) {
+        const Ruler ruler{order, bound, at, nodes};
         const auto each = [&](auto&& tap) {
+            int64_t node[kMaxTaps];
+            double weight[kMaxTaps];
             for (int64_t p = 0; p < samples; ++p) {
-                const double x = (at.scale * (double(p) / at.spacing) + at.offset) / at.divisor;
-                const double shifted = x - (order - 1) / 2.0, first = std::floor(shifted);
-                double w[kMaxTaps];
-                bspline_weights<double>(order, 0, shifted - first, w);
-                for (int i = 0; i <= order; ++i) {
-                    const Node node = fold(bound, int64_t(first) + i, nodes);
-                    if (node.sign == 0 || w[i] == 0) continue;
-                    adjoint ? tap(node.index, p, node.sign * w[i]) : tap(p, node.index, node.sign * w[i]);
-                }
+                ruler.taps(p, node, weight);
+                for (int i = 0; i <= order; ++i)
+                    if (node[i] >= 0) adjoint ? tap(node[i], p, weight[i]) : tap(p, node[i], weight[i]);
             }
         };
         each([&](int64_t row, int64_t, double) { ++start[row + 1]; });
@@ -106,4 +123,5 @@ void for_bundles(Cpu cpu, const Rows<T>& rows, const T* from, T* to, int64_t out
         }
     }
 }
+#endif  // REGNET_PACKS
 }  // namespace regnet

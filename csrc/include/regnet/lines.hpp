@@ -52,142 +52,179 @@ inline std::vector<double> spline_poles(int order) {
     return poles;
 }
 
-// One pole of the recursive filter, as sums over the ends of a line of `length` samples:
-// start = sum head[k] s[k] + tail[k] s[n-1-k];  finish = last c[n-1] + before_last c[n-2] + sum closing[k] c[k].
+// One pole of the recursive filter, as sums over the ends of a line of n samples:
+// start = sum head[k] s[k] + tail[k] s[n-1-k];  finish = last c[n-1] + before_last c[n-2] + closing sum tail[k] c[k].
+template <class T>
 struct Pole {
-    double z, last, before_last = 0;
-    std::vector<double> head, tail, closing;
+    static constexpr int most = 75;  // powers below 1e-20 cannot be seen in the sums: these, of the largest pole (order 7)
+    T z, last, before_last = 0, closing = 0;
+    int heads, tails = 0;
+    T head[most] = {}, tail[most] = {};
 
-    Pole(double pole, Bound bound, int64_t n) : z(pole) {
-        // Powers below 1e-20 cannot be seen in the sums.
-        const int64_t seen = std::min<int64_t>(n, 1 + int64_t(std::ceil(std::log(1e-20) / std::log(std::fabs(z)))));
+    Pole() = default;
+    Pole(double pole, Bound bound, int64_t n) : z(T(pole)) {
+        const double z = pole;
         const auto p = [&](int64_t k) { return std::pow(z, double(k)); };
-        head.assign(seen, 0.0);
+        heads = int(std::min({n, int64_t(most), 1 + int64_t(std::ceil(std::log(1e-20) / std::log(std::fabs(z))))}));
         switch (bound) {
             case Bound::dft:
-                tail.assign(seen, 0.0);
-                closing.assign(seen, 0.0);
-                head[0] = 1 / (1 - p(n));
-                for (int64_t k = 0; k + 1 < n && k < seen; ++k) {
-                    tail[k] = p(k + 1) / (1 - p(n));
-                    closing[k] = -p(k + 2) / (1 - p(n));
-                }
-                last = -z / (1 - p(n));
+                for (int k = 0; k + 1 < n && k < heads; ++k) tail[tails++] = T(p(k + 1) / (1 - p(n)));
+                heads = 1;
+                head[0] = T(1 / (1 - p(n)));
+                last = T(-z / (1 - p(n)));
+                closing = T(-z);
                 break;
             case Bound::dct1:
-                tail.assign(1, p(n - 1) / (1 - p(2 * n - 2)));
-                head[0] = 1 / (1 - p(2 * n - 2));
-                for (int64_t k = 1; k + 1 < n && k < seen; ++k) head[k] = (p(k) + p(2 * n - 2 - k)) / (1 - p(2 * n - 2));
-                last = z / (z * z - 1);
-                before_last = z * last;
+                tails = 1;
+                tail[0] = T(p(n - 1) / (1 - p(2 * n - 2)));
+                head[0] = T(1 / (1 - p(2 * n - 2)));
+                for (int k = 1; k + 1 < n && k < heads; ++k) head[k] = T((p(k) + p(2 * n - 2 - k)) / (1 - p(2 * n - 2)));
+                last = T(z / (z * z - 1));
+                before_last = T(z * z / (z * z - 1));
                 break;
             case Bound::dst1:
-                head[0] = (1 - z * z) / (1 - p(2 * n + 2));
-                for (int64_t k = 1; k < seen; ++k) head[k] = (p(2 * n + 2 - k) - p(k + 2)) / (1 - p(2 * n + 2));
-                last = -z;
+                head[0] = T((1 - z * z) / (1 - p(2 * n + 2)));
+                for (int k = 1; k < heads; ++k) head[k] = T((p(2 * n + 2 - k) - p(k + 2)) / (1 - p(2 * n + 2)));
+                last = T(-z);
                 break;
             default: {  // dct2 (+) and dst2 (-)
                 const double sign = bound == Bound::dst2 ? -1 : 1;
-                for (int64_t k = 0; k < seen; ++k) head[k] = sign * z * (p(k) + sign * p(2 * n - 1 - k)) / (1 - p(2 * n));
-                head[0] += 1;
-                last = sign * z / (z - sign);
+                for (int k = 0; k < heads; ++k)
+                    head[k] = T((k == 0) + sign * z * (p(k) + sign * p(2 * n - 1 - k)) / (1 - p(2 * n)));
+                last = T(sign * z / (z - sign));
             }
         }
     }
 };
 
-// c such that sum_k c[k] beta(i - k) = s[i], the line continued by its bound; or the adjoint of that map.
-template <int W, class T>
-struct Prefilter {
-    static constexpr bool needs_scratch = false;
+// The banded matrix of a B-spline at the integers, and its LU factors.
+struct Band {
     int64_t n;
+    int half = 0;  // of the band: the diagonal has this many beside it; 0: there is no such matrix
+    Bound bound;
     bool adjoint;
-    double gain = 1, ends = 1;  // ends: dct1 is diagonally similar to its adjoint, by the weights of its two end samples
-    std::vector<Pole> poles;
-    std::vector<T> band;        // LU factors, (n, 2 half + 1), where no recursion is exact
-    int half = 0;
+    double spline[kMaxOrder / 2 + 1];  // at 0, 1, 2, ...
 
-    Prefilter(int order, Bound bound, int64_t length, bool transposed) : n(length), adjoint(transposed) {
-        const std::vector<double> b = spline_at_integers(order);
-        if (n == 1) {  // the 1 x 1 matrix of the definition
-            double sum = 0;
-            for (int k = -(order / 2); k <= order / 2; ++k) sum += b[std::abs(k)] * unit(bound, k);
-            gain = 1 / sum;
-            return;
-        }
-        if (bound == Bound::zero || bound == Bound::replicate) {
-            if (order > 3) { factorise(b, order / 2, bound); return; }
-            bound = bound == Bound::zero ? Bound::dst1 : Bound::dct2;  // the same matrix where taps reach one node out
-        }
-        for (double z : spline_poles(order)) {
-            gain *= (1 - z) * (1 - 1 / z);
-            poles.emplace_back(z, bound, n);
-        }
-        if (bound == Bound::dct1 && adjoint) ends = 2;
-    }
-    static int unit(Bound bound, int64_t i) { return fold(bound, i, 1).sign; }
-
-    // Banded LU without pivoting: the matrix of a B-spline is well conditioned (Unser et al., 1993).
-    void factorise(const std::vector<double>& b, int reach, Bound bound) {
-        half = reach;
-        const int width = 2 * half + 1;
-        std::vector<double> a(n * width, 0.0);  // a[i][half + k - i]
+    REGNET_HD int width() const { return 2 * half + 1; }
+    // Without pivoting: the matrix is well conditioned (Unser et al., 1993).  `a` is where to work; n * width numbers in
+    // either, of row i the columns i - half .. i + half; on the diagonal 1 / U.
+    template <class T>
+    REGNET_HD void factorise(double* a, T* lu) const {
+        const int w = width();
+        for (int64_t i = 0; i < n * w; ++i) a[i] = 0;
         for (int64_t i = 0; i < n; ++i)
             for (int64_t k = i - half; k <= i + half; ++k) {
                 const Node node = fold(bound, k, n);
-                const double w = node.sign * b[std::abs(k - i)];
                 if (!node.sign) continue;
                 const int64_t row = adjoint ? node.index : i, column = adjoint ? i : node.index;
-                a[row * width + half + column - row] += w;
+                a[row * w + half + column - row] += node.sign * spline[k < i ? i - k : k - i];
             }
         for (int64_t i = 0; i < n; ++i)
-            for (int64_t r = i + 1; r <= std::min(i + half, n - 1); ++r) {
-                double& factor = a[r * width + half + i - r];
-                factor /= a[i * width + half];
-                for (int64_t k = i + 1; k <= std::min(i + half, n - 1); ++k)
-                    a[r * width + half + k - r] -= factor * a[i * width + half + k - i];
+            for (int64_t r = i + 1; r <= i + half && r < n; ++r) {
+                double& factor = a[r * w + half + i - r];
+                factor /= a[i * w + half];
+                for (int64_t k = i + 1; k <= i + half && k < n; ++k) a[r * w + half + k - r] -= factor * a[i * w + half + k - i];
             }
-        band.assign(a.begin(), a.end());
-        for (int64_t i = 0; i < n; ++i) band[i * width + half] = T(1 / a[i * width + half]);
+        for (int64_t i = 0; i < n * w; ++i) lu[i] = T(i % w == half ? 1 / a[i] : a[i]);
+    }
+};
+
+// c such that sum_k c[k] beta(i - k) = s[i], the line continued by its bound; or the adjoint of that map.  Plain data,
+// so that it travels to a GPU by value.
+template <class T>
+struct Filter {
+    int64_t n;
+    T gain = 1, ends = 1;  // ends: dct1 is diagonally similar to its adjoint, by the weights of its two end samples
+    int poles = 0;
+    Pole<T> pole[kMaxOrder / 2];
+    Band band;             // where no recursion is exact
+
+    Filter(int order, Bound bound, int64_t length, bool adjoint) : n(length) {
+        const std::vector<double> b = spline_at_integers(order);
+        if (n == 1) {  // the 1 x 1 matrix of the definition
+            double sum = 0;
+            for (int k = -(order / 2); k <= order / 2; ++k) sum += b[std::abs(k)] * fold(bound, k, 1).sign;
+            gain = T(1 / sum);
+            return;
+        }
+        if (bound == Bound::zero || bound == Bound::replicate) {
+            if (order > 3) {
+                band = {n, order / 2, bound, adjoint, {}};
+                std::copy(b.begin(), b.end(), band.spline);
+                return;
+            }
+            bound = bound == Bound::zero ? Bound::dst1 : Bound::dct2;  // the same matrix where taps reach one node out
+        }
+        double product = 1;
+        for (double z : spline_poles(order)) {
+            product *= (1 - z) * (1 - 1 / z);
+            pole[poles++] = {z, bound, n};
+        }
+        gain = T(product);
+        if (bound == Bound::dct1 && adjoint) ends = 2;
     }
 
-    void operator()(T* c, T*) const {
-        for (int64_t i = 0; i < n * W; ++i) c[i] *= T(gain);
-        if (ends != 1) scale_ends(c, T(ends));
-        for (const Pole& pole : poles) recurse(c, pole);
-        if (ends != 1) scale_ends(c, T(1 / ends));
-        if (!band.empty()) solve(c);
+    // In place on W lines side by side, whose neighbours lie `step` apart.  lu: the factors of the band, if there is one.
+    template <int W>
+    REGNET_HD void apply(T* c, int64_t step, const T* lu) const {
+        for (int64_t k = 0; k < n; ++k)
+            for (int w = 0; w < W; ++w) c[k * step + w] *= gain;
+        if (ends != 1) scale_ends<W>(c, step, ends);
+        for (int i = 0; i < poles; ++i) recurse<W>(c, step, pole[i]);
+        if (ends != 1) scale_ends<W>(c, step, 1 / ends);
+        if (band.half) solve<W>(c, step, lu);
     }
-    void scale_ends(T* c, T s) const {
-        for (int w = 0; w < W; ++w) { c[w] *= s; c[(n - 1) * W + w] *= s; }
+    template <int W>
+    REGNET_HD void scale_ends(T* c, int64_t step, T s) const {
+        for (int w = 0; w < W; ++w) { c[w] *= s; c[(n - 1) * step + w] *= s; }
     }
-    static void add_row(T* to, T factor, const T* row) {
+    template <int W>
+    REGNET_HD static void add_row(T* to, T factor, const T* row) {
         for (int w = 0; w < W; ++w) to[w] += factor * row[w];
     }
-    void recurse(T* c, const Pole& pole) const {
-        const T z = T(pole.z);
-        T end[W] = {};
-        for (size_t k = 0; k < pole.head.size(); ++k) add_row(end, T(pole.head[k]), c + k * W);
-        for (size_t k = 0; k < pole.tail.size(); ++k) add_row(end, T(pole.tail[k]), c + (n - 1 - k) * W);
-        std::copy_n(end, W, c);
-        for (int64_t k = 1; k < n; ++k) add_row(c + k * W, z, c + (k - 1) * W);
-        std::fill_n(end, W, T(0));
-        add_row(end, T(pole.last), c + (n - 1) * W);
-        add_row(end, T(pole.before_last), c + (n - 2) * W);
-        for (size_t k = 0; k < pole.closing.size(); ++k) add_row(end, T(pole.closing[k]), c + k * W);
-        std::copy_n(end, W, c + (n - 1) * W);
+    template <int W>
+    REGNET_HD void recurse(T* c, int64_t step, const Pole<T>& pole) const {
+        T carried[W] = {}, closing[W] = {};  // from node to node, in registers
+        for (int k = 0; k < pole.heads; ++k) add_row<W>(carried, pole.head[k], c + k * step);
+        for (int k = 0; k < pole.tails; ++k) add_row<W>(carried, pole.tail[k], c + (n - 1 - k) * step);
+        for (int w = 0; w < W; ++w) c[w] = carried[w];
+        for (int64_t k = 1; k < n; ++k)
+            for (int w = 0; w < W; ++w) c[k * step + w] = carried[w] = c[k * step + w] + pole.z * carried[w];
+        if (pole.closing != 0) for (int k = 0; k < pole.tails; ++k) add_row<W>(closing, pole.tail[k], c + k * step);
+        for (int w = 0; w < W; ++w) {
+            const T last = pole.last * carried[w] + pole.before_last * c[(n - 2) * step + w] + pole.closing * closing[w];
+            c[(n - 1) * step + w] = carried[w] = last;
+        }
         for (int64_t k = n - 2; k >= 0; --k)
-            for (int w = 0; w < W; ++w) c[k * W + w] = z * (c[(k + 1) * W + w] - c[k * W + w]);
+            for (int w = 0; w < W; ++w) c[k * step + w] = carried[w] = pole.z * (carried[w] - c[k * step + w]);
     }
-    void solve(T* c) const {
-        const int width = 2 * half + 1;
+    template <int W>
+    REGNET_HD void solve(T* c, int64_t step, const T* lu) const {
+        const int half = band.half;
         for (int64_t i = 0; i < n; ++i)
-            for (int64_t k = std::max<int64_t>(0, i - half); k < i; ++k) add_row(c + i * W, -band[i * width + half + k - i], c + k * W);
+            for (int64_t k = i < half ? 0 : i - half; k < i; ++k) add_row<W>(c + i * step, -lu[i * band.width() + half + k - i], c + k * step);
         for (int64_t i = n - 1; i >= 0; --i) {
-            for (int64_t k = i + 1; k <= std::min(i + half, n - 1); ++k) add_row(c + i * W, -band[i * width + half + k - i], c + k * W);
-            for (int w = 0; w < W; ++w) c[i * W + w] *= band[i * width + half];
+            for (int64_t k = i + 1; k <= i + half && k < n; ++k) add_row<W>(c + i * step, -lu[i * band.width() + half + k - i], c + k * step);
+            for (int w = 0; w < W; ++w) c[i * step + w] *= lu[i * band.width() + half];
         }
     }
+};
+
+#ifdef REGNET_PACKS
+template <int W, class T>
+struct Prefilter {
+    static constexpr bool needs_scratch = false;
+    Filter<T> filter;
+    std::vector<T> lu;
+
+    Prefilter(int order, Bound bound, int64_t n, bool adjoint) : filter(order, bound, n, adjoint) {
+        const Band& band = filter.band;
+        if (band.half == 0) return;
+        std::vector<double> room(n * band.width());
+        lu.resize(room.size());
+        band.factorise(room.data(), lu.data());
+    }
+    void operator()(T* c, T*) const { filter.template apply<W>(c, W, lu.data()); }
 };
 
 // Sums over a centred window, zero outside, by a running sum kept in double so that it does not drift.
@@ -207,4 +244,5 @@ struct BoxSum {
         }
     }
 };
+#endif  // REGNET_PACKS
 }  // namespace regnet

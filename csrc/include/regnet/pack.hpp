@@ -7,14 +7,6 @@ namespace regnet {
 
 constexpr int power_of_two(int n) { int p = 1; while (p < n) p *= 2; return p; }
 
-template <class T, int L> struct LaneOf { typedef T type __attribute__((vector_size(L * sizeof(T)))); };
-
-#ifdef __AVX2__
-constexpr int kHalves = 2;  // of 16 bytes
-#else
-constexpr int kHalves = 1;
-#endif
-
 // One number, with the names of a pack.
 template <class T> struct OneOf {
     static constexpr int size = 1;
@@ -23,6 +15,15 @@ template <class T> struct OneOf {
     REGNET_HD static T load(const T* from, int64_t, int) { return *from; }
     REGNET_HD static void store(T* to, int64_t, int, T v) { *to = v; }
 };
+
+#ifdef REGNET_PACKS
+template <class T, int L> struct LaneOf { typedef T type __attribute__((vector_size(L * sizeof(T)))); };
+
+#ifdef __AVX2__
+constexpr int kHalves = 2;  // of 16 bytes
+#else
+constexpr int kHalves = 1;
+#endif
 
 template <class T> struct PackOf {
     static constexpr int size = kHalves * 16 / sizeof(T);
@@ -142,4 +143,5 @@ REGNET_HD void read_turned(const T* p, const Offset* offset, typename PackOf<T>:
         }
     }
 }
+#endif  // REGNET_PACKS
 }  // namespace regnet

@@ -24,7 +24,7 @@ struct Sample {
         for (int64_t c = 0; c < grid.channels; ++c) {
             typename Taps::V derived[power(K + 1, D)];
             gather<K, D>(taps, row.source + c * grid.stride_c, derived);
-#pragma GCC unroll 32
+REGNET_UNROLL(32)
             for (int i = 0; i < tensor; ++i)
                 Taps::Lanes::store(row.out + (c * tensor + i) * out.stride_c + j * out.step(), out.step(), used, derived[degree_code<D, K>(i)]);
         }
@@ -58,14 +58,14 @@ struct Contract {
         for (int64_t c = 0; c < grid.channels; ++c) {
             V derived[power(K + 2, D)];
             gather<K + 1, D>(taps, row.source + c * grid.stride_c, derived);
-#pragma GCC unroll 32
+REGNET_UNROLL(32)
             for (int i = 0; i < tensor; ++i) {
                 const V v = Taps::Lanes::load(row.value + (c * tensor + i) * value.stride_c + j * value.step(), value.step(), used);
-#pragma GCC unroll 3
+REGNET_UNROLL(3)
                 for (int e = 0; e < D; ++e) sum[e] += v * derived[degree_code<D, K + 1>(i * D + e)];
             }
         }
-#pragma GCC unroll 3
+REGNET_UNROLL(3)
         for (int e = 0; e < D; ++e) Taps::Lanes::store(row.out + e * out.stride_c + j * out.step(), out.step(), used, sum[e]);
     }
     REGNET_HD void miss(const Row& row, int64_t j, Place) const {
@@ -74,16 +74,16 @@ struct Contract {
 };
 
 // target(n, c, k) += sum over i, d1..dK of value(n, c, d1..dK, i) times the derived weight w_k(x_i): the adjoint
-// of Sample.  Only the nodes of the slab receive anything.
-template <int D, int Order, int K, class T>
+// of Sample.  Only the nodes of the slab receive anything.  Sum: the type of the target.
+template <int D, int Order, int K, class T, class Sum = T>
 struct Scatter {
     static constexpr int tensor = power(D, K), order = Order, degree = K;
     View<D, const T> value;  // (N, C * D^K, *out)
     Coords<D, T> coords;
-    View<D, T> grid;         // the target (N, C, *in), zeroed by the caller
+    View<D, Sum> grid;       // the target (N, C, *in), zeroed by the caller
     Interp<D, T> how;
 
-    struct Row { typename Coords<D, T>::Row x; const T* value; T* target; Slab slab; };
+    struct Row { typename Coords<D, T>::Row x; const T* value; Sum* target; Slab slab; };
     REGNET_HD const View<D, const T>& samples() const { return value; }
     REGNET_HD Row row(int64_t n, const int64_t (&position)[D], Slab slab) const {
         return {coords.row(n, position), value.row(n, 0, position), grid.at(n, 0), slab};
@@ -93,7 +93,7 @@ struct Scatter {
         using V = typename Taps::V;
         for (int64_t c = 0; c < grid.channels; ++c) {
             V coded[power(K + 1, D)] = {};
-#pragma GCC unroll 32
+REGNET_UNROLL(32)
             for (int i = 0; i < tensor; ++i)
                 coded[degree_code<D, K>(i)] += Taps::Lanes::load(row.value + (c * tensor + i) * value.stride_c + j * value.step(), value.step(), used);
             spread<K, D>(taps, row.target + c * grid.stride_c, coded);
@@ -111,6 +111,7 @@ REGNET_APART void run_one(const Kernel& kernel, const typename Kernel::Row& row,
     if (where == Place::view) kernel.serve(row, j, 1, Folded<D, Kernel::degree, T>(x, kernel.how, kernel.grid.stride, row.slab));
     else kernel.miss(row, j, where);
 }
+#ifdef REGNET_PACKS
 template <int D, class T, class Kernel>
 REGNET_APART void run_border(const Kernel& kernel, const typename Kernel::Row& row, int64_t j, int used, const typename PackOf<T>::V (&x)[D]) {
     const Bordered<D, Kernel::order, Kernel::degree, T> taps(x, used, kernel.how, kernel.grid.stride, row.slab);
@@ -161,4 +162,23 @@ REGNET_HD Slab extent(const Kernel& kernel, const typename Kernel::Row& row, int
     if (first >= 0 && last < T(rows)) return {int64_t(first), int64_t(last) + 1};
     return {0, rows};  // the bounds fold some of them in, to where they like
 }
+#else
+// The samples begin .. end - 1 of a row, one by one.
+template <int D, class T, class Kernel>
+REGNET_HD void run(const Kernel& kernel, const typename Kernel::Row& row, int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+        if constexpr (Kernel::order >= 0) {
+            T x[D];
+            row.x.template load<OneOf<T>>(j, 1, x);
+            const Near<D, Kernel::order, Kernel::degree, T> taps(x, kernel.how, kernel.grid.stride);
+            if (taps.served) {
+                kernel.serve(row, j, 1, taps);
+                continue;
+            }
+        }
+        const typename Kernel::Row apart = row;  // a copy, so that the row itself stays in registers
+        run_one<D, T>(kernel, apart, j);
+    }
+}
+#endif  // REGNET_PACKS
 }  // namespace regnet

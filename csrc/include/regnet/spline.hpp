@@ -22,18 +22,18 @@ REGNET_HD void bspline_weights(int order, int deriv, V t, V* w) {
         return;
     }
     w[0] = V{} + T(1);
-#pragma GCC unroll 8
+REGNET_UNROLL(8)
     for (int d = 1; d <= degree; ++d) {
         const T inverse = T(1) / T(d);
         w[d] = t * w[d - 1] * inverse;
-#pragma GCC unroll 8
+REGNET_UNROLL(8)
         for (int j = d - 1; j > 0; --j) w[j] = ((t + T(d - j)) * w[j - 1] + (T(1 + j) - t) * w[j]) * inverse;
         w[0] = (T(1) - t) * w[0] * inverse;
     }
-#pragma GCC unroll 8
+REGNET_UNROLL(8)
     for (int d = 1; d <= deriv; ++d) {  // each difference is one derivative and one more tap
         w[degree + d] = w[degree + d - 1];
-#pragma GCC unroll 8
+REGNET_UNROLL(8)
         for (int j = degree + d - 1; j > 0; --j) w[j] = w[j - 1] - w[j];
         w[0] = -w[0];
     }

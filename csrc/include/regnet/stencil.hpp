@@ -11,7 +11,11 @@ namespace regnet {
 
 enum class Extrapolate : int { center, always, edge };  // part of the binding: regnet/ops/options.py
 
-constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
+constexpr int power(int base, int exponent) {
+    int p = 1;
+    for (; exponent > 0; --exponent) p *= base;
+    return p;
+}
 
 // Mixed derivatives are coded by one digit an axis, in base K + 1: the degree of derivation along that axis.
 template <int K> constexpr int total_degree(int code) { int s = 0; for (; code; code /= K + 1) s += code % (K + 1); return s; }
@@ -70,6 +74,7 @@ struct Slab {
     REGNET_HD bool everything() const { return high == std::numeric_limits<int64_t>::max(); }
 };
 
+#ifdef REGNET_PACKS
 // The taps of samples in a row, side by side, in the grid as they are.  Those of a sample that is not inside can be
 // read but mean nothing.
 template <int D, int Order, int K, class T>
@@ -210,6 +215,71 @@ struct Bordered {
     }
 };
 
+#else
+// The taps of one sample, of an order known to the compiler, so that they live in registers: inside the grid or not
+// more than once its size away.  What is not `served`, because it lies farther, or out of view, or is no number, is for
+// Folded.
+template <int D, int Order, int K, class T>
+struct Near {
+    using Lanes = OneOf<T>;
+    using V = T;
+    static constexpr int width = Order + 1;
+
+    bool served = true;
+    int offsets[D][width];     // in elements
+    T weights[D][K + 1][width];
+    bool alive[D][width];      // the tap contributes something
+
+    REGNET_HD Near(const T (&x)[D], const Interp<D, T>& how, const int64_t (&stride)[D]) {
+        constexpr T limit = T(1 << 22);  // far from where an int or a float ends
+REGNET_UNROLL_ON_GPU(8)
+        for (int d = 0; d < D; ++d) served = served && x[d] >= how.view_low[d] && x[d] <= how.view_high[d] && std::fabs(x[d]) < limit;
+REGNET_UNROLL_ON_GPU(8)
+        for (int d = 0; d < D; ++d) {
+            const T shifted = served ? x[d] - T(Order - 1) / 2 : T(0), floor = std::floor(shifted);
+REGNET_UNROLL_ON_GPU(8)
+            for (int k = 0; k <= K; ++k) bspline_weights<T>(Order, k, shifted - floor, weights[d][k]);
+            const int size = int(how.size[d]), first = int(floor);
+            const Side before = how.sides[d].before, behind = how.sides[d].behind;
+            const bool edge = how.bound[d] == Bound::dst1;
+REGNET_UNROLL_ON_GPU(8)
+            for (int i = 0; i < width; ++i) {
+                const int index = first + i;
+                const Side side = index < 0 ? before : index >= size ? behind : Side{1, 0, 1};
+                const int folded = index * side.slope + side.offset;
+                alive[d][i] = side.sign != 0 && !(edge && (folded == -1 || folded == size));
+                served = served && (!alive[d][i] || (folded >= 0 && folded < size));
+                offsets[d][i] = alive[d][i] ? folded * int(stride[d]) : 0;
+REGNET_UNROLL_ON_GPU(8)
+                for (int k = 0; k <= K; ++k) weights[d][k][i] *= T(side.sign);
+            }
+        }
+    }
+    REGNET_HD static constexpr int count(int) { return width; }
+    // How many taps of an axis the compiler may have in flight: 64 loads at once would take every register.
+    REGNET_HD static constexpr int side_by_side(int axis) { return D == 3 && axis == 0 && width > 2 ? 1 : width; }
+    REGNET_HD int offset(int axis, int i) const { return pick(offsets[axis], i); }
+    REGNET_HD T weight(int axis, int k, int i) const { return pick(weights[axis][k], i); }
+    REGNET_HD T kept(int axis, int i, T v) const { return pick(alive[axis], i) ? v : T(0); }
+    template <class Value> REGNET_HD static Value pick(const Value (&values)[width], int i) {  // registers have no index
+        Value value = values[0];
+REGNET_UNROLL_ON_GPU(8)
+        for (int j = 1; j < width; ++j)
+            if (i >= j) value = values[j];  // at i == j the compiler would read values[i], from memory
+        return value;
+    }
+    REGNET_HD void read(const T* p, int at, T (&row)[width]) const {
+REGNET_UNROLL_ON_GPU(8)
+        for (int i = 0; i < width; ++i) row[i] = p[at + offsets[D - 1][i]];
+    }
+    template <class Sum> REGNET_HD void add(Sum* p, int at, int, const T (&row)[width]) const {
+REGNET_UNROLL_ON_GPU(8)
+        for (int i = 0; i < width; ++i)
+            if (alive[D - 1][i]) accumulate(p + at + offsets[D - 1][i], row[i]);
+    }
+};
+#endif  // REGNET_PACKS
+
 // The taps of one sample anywhere, folded into the grid by the bounds, of orders known at run time.  Those that
 // contribute nothing are left out, as are those outside the slab.
 template <int D, int K, class T>
@@ -240,14 +310,15 @@ struct Folded {
         }
     }
     REGNET_HD int count(int axis) const { return counts[axis]; }
+    REGNET_HD static constexpr int side_by_side(int) { return 1; }
     REGNET_HD int64_t offset(int axis, int i) const { return offsets[axis][i]; }
     REGNET_HD T weight(int axis, int k, int i) const { return weights[axis][k][i]; }
     REGNET_HD T kept(int, int, T v) const { return v; }
     REGNET_HD void read(const T* p, int64_t at, T (&row)[width]) const {
         for (int i = 0; i < counts[D - 1]; ++i) row[i] = p[at + offsets[D - 1][i]];
     }
-    REGNET_HD void add(T* p, int64_t at, int, const T (&row)[width]) const {
-        for (int i = 0; i < counts[D - 1]; ++i) p[at + offsets[D - 1][i]] += row[i];
+    template <class Sum> REGNET_HD void add(Sum* p, int64_t at, int, const T (&row)[width]) const {
+        for (int i = 0; i < counts[D - 1]; ++i) accumulate(p + at + offsets[D - 1][i], row[i]);
     }
 };
 
@@ -259,17 +330,18 @@ REGNET_HD void gather(const Taps& taps, const T* p, Offset at, typename Taps::V*
     constexpr int rest = power(K + 1, D - 1 - Axis);
     V row[Taps::width];
     if constexpr (Axis == D - 1) taps.read(p, at, row);
-#pragma GCC unroll 16
+REGNET_UNROLL(16)
     for (int code = 0; code < (K + 1) * rest; ++code) acc[code] = V{};
+REGNET_UNROLL_ON_GPU(Taps::side_by_side(Axis))
     for (int i = 0; i < taps.count(Axis); ++i) {
         V part[rest];
         if constexpr (Axis == D - 1) part[0] = row[i];
         else gather<K, D, Axis + 1>(taps, p, at + taps.offset(Axis, i), part);
-#pragma GCC unroll 16
+REGNET_UNROLL(16)
         for (int r = 0; r < rest; ++r) part[r] = taps.kept(Axis, i, part[r]);
-#pragma GCC unroll 4
+REGNET_UNROLL(4)
         for (int k = 0; k <= K; ++k)
-#pragma GCC unroll 16
+REGNET_UNROLL(16)
             for (int r = 0; r < rest; ++r)
                 if (k + total_degree<K>(r) <= K) acc[k * rest + r] += taps.weight(Axis, k, i) * part[r];
     }
@@ -285,12 +357,13 @@ REGNET_HD void spread(const Taps& taps, T* p, Offset at, int first_axis_tap, con
     using V = typename Taps::V;
     constexpr int rest = power(K + 1, D - 1 - Axis);
     V row[Taps::width];
+REGNET_UNROLL_ON_GPU(Taps::side_by_side(Axis))
     for (int i = 0; i < taps.count(Axis); ++i) {
         V part[rest];
-#pragma GCC unroll 16
+REGNET_UNROLL(16)
         for (int r = 0; r < rest; ++r) {
             part[r] = V{};
-#pragma GCC unroll 4
+REGNET_UNROLL(4)
             for (int k = 0; k <= K; ++k)
                 if (k + total_degree<K>(r) <= K) part[r] += value[k * rest + r] * taps.weight(Axis, k, i);
             part[r] = taps.kept(Axis, i, part[r]);

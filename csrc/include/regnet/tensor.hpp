@@ -17,6 +17,17 @@ struct TensorRef {
     int dim() const { return rank - 2; }
 };
 
+// A contiguous tensor as lines along one spatial axis: (outer, length, inner).
+struct Lines {
+    int64_t outer = 1, length, inner = 1;
+
+    Lines(const TensorRef& t, int axis) : length(t.shape[axis + 2]) {
+        for (int i = 0; i < axis + 2; ++i) outer *= t.shape[i];
+        for (int i = axis + 3; i < t.rank; ++i) inner *= t.shape[i];
+    }
+    int64_t count() const { return outer * length * inner; }
+};
+
 // What a kernel sees: (N, C, *spatial) with D spatial axes, passed by value.
 template <int D, class T>
 struct View {

@@ -1,0 +1,5 @@
+#include "regnet/launch.cuh"
+#include "sample.inl"
+namespace regnet {
+template void sample<Cuda>(Cuda, int, const TensorRef&, const Where&, const TensorRef&, const Options&);
+}

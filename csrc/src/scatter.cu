@@ -1,0 +1,5 @@
+#include "regnet/launch.cuh"
+#include "scatter.inl"
+namespace regnet {
+template void scatter<Cuda>(Cuda, int, const TensorRef&, const Where&, const TensorRef&, const Options&);
+}

@@ -1,0 +1,5 @@
+#include "regnet/launch.cuh"
+#include "vote.inl"
+namespace regnet {
+template void vote<Cuda>(Cuda, const TensorRef&, const Where&, const TensorRef&, int, int64_t);
+}
