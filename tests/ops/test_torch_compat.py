@@ -330,7 +330,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "image of another dimension": (lambda: ops.grid_sample(IMAGE[..., 0], GRID), r"input .*\(2, 3, 4\)"),
     "integer image": (lambda: ops.grid_sample(IMAGE.int(), GRID), "input .*int32"),
     "no grid": (lambda: ops.grid_sample(IMAGE, None), "grid .*NoneType"),  # type: ignore[arg-type]
-    "no voxels": (lambda: ops.grid_sample(IMAGE[:, :, :0], GRID), r"\(2, 3, 0, 5\)"),
+    "no voxels": (lambda: ops.grid_sample(IMAGE[:, :, :0], GRID), r"input has no voxels.*\(0, 5\)"),
     "adjoint: unknown mode": (lambda: ops.grid_sample_adjoint(Y, GRID, (4, 5), "cubic"), "'cubic'"),
     "adjoint: batches": (lambda: ops.grid_sample_adjoint(Y[:1], GRID, (4, 5)), "y and grid .*batch"),
     "adjoint: shapes differ": (
