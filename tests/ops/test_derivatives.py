@@ -14,7 +14,7 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import off_knots
+from tests.ops.cases import CHECK, off_knots
 
 OPTIONS: tuple[Any, ...] = ([3, 2], ["dct1", "dst2"], "edge")
 SHAPE = (5, 4)
@@ -214,10 +214,9 @@ def test_vmap_of_prefilter_is_a_loop() -> None:
 def test_finite_differences_agree_with_every_mode(name: str) -> None:
     coeff, coords, _ = inputs()
     leaves = coeff[:1, :2].clone().requires_grad_(), coords[:1].clone().requires_grad_()
-    check = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
     modes = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
-    assert gradcheck(OPERATORS[name], leaves, **check, **modes)
-    assert gradgradcheck(OPERATORS[name], leaves, **check, check_fwd_over_rev=True)
+    assert gradcheck(OPERATORS[name], leaves, **CHECK, **modes)
+    assert gradgradcheck(OPERATORS[name], leaves, **CHECK, check_fwd_over_rev=True)
 
 
 def test_the_gradient_of_a_gradient_penalty_reaches_image_and_coordinates() -> None:

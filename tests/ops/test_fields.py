@@ -14,11 +14,10 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import DTYPES, LAYOUTS, laid_out, off_knots
+from tests.ops.cases import CHECK, DTYPES, LAYOUTS, laid_out, off_knots
 
 SHAPES = [(9,), (5, 6), (4, 5, 3)]
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
 
 
 def f64(values: Any) -> Tensor:

@@ -13,9 +13,8 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import EXTRAPOLATE, Case, drawn
+from tests.ops.cases import CHECK, EXTRAPOLATE, Case, drawn
 
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
 SHAPE, OUT = (4, 3, 5), (3, 4, 2)
 
 

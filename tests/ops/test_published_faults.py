@@ -12,7 +12,7 @@ from torch.autograd import gradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import off_knots
+from tests.ops.cases import CHECK, off_knots
 
 
 def f64(values: Any) -> Tensor:
@@ -206,8 +206,7 @@ def test_c10_the_gradient_of_grad_is_a_finite_difference(ndim: int, order: int, 
     random = np.random.default_rng(order)
     image = torch.from_numpy(random.standard_normal((1, 1, *(3, 4, 5)[:ndim]))).requires_grad_()
     coords = off_knots(random, (1, ndim, 3, *[1] * (ndim - 1)), -4, 8).requires_grad_()
-    check = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
-    assert gradcheck(lambda image, coords: ops.grad(image, coords, order, bound), (image, coords), **check)
+    assert gradcheck(lambda image, coords: ops.grad(image, coords, order, bound), (image, coords), **CHECK)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import DTYPES, LAYOUTS, Case, drawn, laid_out, off_knots, product, roomy, smallest
+from tests.ops.cases import CHECK, DTYPES, LAYOUTS, Case, drawn, laid_out, off_knots, product, roomy, smallest
 
 CASES = smallest() + roomy() + drawn(200, seed=2)
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
 
 
 def leaf(x: Tensor) -> Tensor:

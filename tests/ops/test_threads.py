@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,6 @@ from regnet.ops import _core
 
 THREADS = (1, 2, 3, 8)
 SHAPE = (45, 44, 47)  # some 93,000 voxels: enough for eight threads to start
-
-
-@pytest.fixture(autouse=True)
-def threads_restored() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def fields(shape: tuple[int, ...], kind: str) -> Tensor:
