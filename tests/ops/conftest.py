@@ -1,4 +1,5 @@
-"""Fixed random numbers; as many threads after a test as before; the full product of cases left out unless it is asked for; torch's own warnings no errors."""
+"""Fixed random numbers, as many threads after a test as before; the full product of cases left out unless it is asked
+for; torch's own warnings no errors."""
 
 from collections.abc import Iterator
 
