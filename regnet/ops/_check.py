@@ -1,6 +1,7 @@
 """Checks at the public edge of the operators: one line that says what was wanted, what came and what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,6 +48,19 @@ def shape(name: str, value: Sequence[int], ndim: int) -> list[int]:
         hint = "; of an image, give .shape[2:]" if len(sizes) == ndim + 2 else ""
         raise ValueError(f"{name} must be {ndim} sizes, one per spatial axis, got {got}{hint}")
     return sizes
+
+
+def voxels(name: str, sizes: Sequence[int], samples: Tensor) -> None:
+    """Voxels where there are samples to take from them or to add to them."""
+    if 0 in sizes and samples.numel():
+        raise ValueError(f"{name} has no voxels, its spatial shape is {tuple(sizes)}")
+
+
+def per_axis(value: Any, ndim: int) -> list[Any]:
+    """One value, or one per axis, as a list; whatever else comes gives a list that the caller will refuse."""
+    if isinstance(value, (str, int, float)):
+        return [value] * ndim
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, Tensor) else []
 
 
 def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:

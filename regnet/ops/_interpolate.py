@@ -88,6 +88,7 @@ class _Interpolate(torch.autograd.Function):
     @staticmethod
     def vmap(info, in_dims, image, coords, matrix, *how):  # type: ignore[no-untyped-def]
         image, coords, matrix = _families._fold(info.batch_size, in_dims, image, coords, matrix)
-        coeff = spline_filter(image, *how[1:3], False).unflatten(0, (info.batch_size, -1))
+        _, order, bound, _ = how
+        coeff = spline_filter(image, order, bound, False).unflatten(0, (info.batch_size, -1))
         coeff = coeff.expand(-1, coords.shape[0] // info.batch_size, *image.shape[1:]).flatten(0, 1)
         return _families._unfold(info.batch_size, _families.sample(coeff, coords, matrix, 0, How(*how))), 0

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regnet.ops._torch_taps import taps
-from regnet.ops.options import BOUNDS
+from regnet.ops.options import bound_codes, extrapolate_code
 
 _MARGINS = (0.05, math.inf, 0.55)  # how far from the outer voxels a sample is in view, by the code of extrapolate
 
@@ -105,8 +105,8 @@ def vote(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int, backgr
     """``regnet::vote``: (N, 1, *in), (N, D, *out) -> (N, 1, *out)."""
     ndim, shape = flow.shape[1], labels.shape[2:]
     high = -(2**63) if labels.dtype == torch.uint64 else 0  # turned over, its values are in the order of int64
-    x, view, _ = _points(shape, flow, matrix, True, 2)
-    visits = _visit(x, shape, [order] * ndim, [BOUNDS.index("replicate")] * ndim, 0)
+    x, view, _ = _points(shape, flow, matrix, True, extrapolate_code("edge"))
+    visits = _visit(x, shape, [order] * ndim, bound_codes("replicate", ndim), 0)
     names = labels.long().flatten(2).bitwise_xor(high)
     votes = [(names.gather(2, index), *weights.values()) for index, _, weights in visits]
     best, most = votes[0][0], torch.zeros_like(votes[0][1])

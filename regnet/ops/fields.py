@@ -57,8 +57,7 @@ def warp(
         _check.affine("matrix", matrix, ndim)
     batch, dtype = _check.together(image=image, flow=flow, matrix=matrix)
     how = _families.How(True, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
-    if 0 in image.shape[2:] and flow.numel():
-        raise ValueError(f"image has no voxels to interpolate, got {tuple(image.shape)}")
+    _check.voxels("image", image.shape[2:], flow)
     affine = None if matrix is None else ready(matrix, batch, dtype)
     if prefilter and max(how.order) > 1:
         out = interpolate(image.to(dtype), ready(flow, batch, dtype), affine, how)

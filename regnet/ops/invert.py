@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
-from regnet.ops.jacobian import determinant, jacobian
+from regnet.ops.jacobian import determinant, jacobian, unit
 from regnet.ops.options import Bound, Order, bound_codes, extrapolate_code, order_codes
 from regnet.ops.prefilter import prefilter
 
@@ -42,44 +42,56 @@ def invert(
         raise ValueError(f"a field of order 0 has no slope to invert; use order 1 or more on every axis, got {order!r}")
     how = _families.How(True, orders, bound_codes(bound, ndim), extrapolate_code(True))
     coeff = prefilter(flow.to(dtype), order, bound)
-    fixed, inverse = coeff.detach(), torch.zeros_like(coeff)
-    eye = torch.eye(ndim, dtype=dtype, device=flow.device).reshape(1, ndim, ndim, *[1] * ndim)
+    differences = jacobian(flow.detach().to(dtype))
     with torch.no_grad():
-        differences = jacobian(flow.detach().to(dtype)).flatten(1, 2)
-        smooth = _families.How(True, [1] * ndim, bound_codes("replicate", ndim), how.extrapolate)
-        missing = _missing(fixed, inverse, how)
-        distance = missing.square().sum(1, keepdim=True)
-        step = torch.ones_like(distance)
-        for _ in range(iterations):
-            if not (distance > tolerance**2).any():
-                break
-            # The spline's slope holds on one side of a knot or border, differences see both, a plain step needs none.
-            slopes = (
-                _families.sample(fixed, inverse, None, 1, how) + eye,
-                _families.sample(differences, inverse, None, 0, smooth).unflatten(1, (ndim, ndim)),
-                eye,
-            )
-            start, before, gap = inverse, distance, missing
-            for slope in slopes:
-                tried = start - step * _solve(slope, gap)
-                left = _missing(fixed, tried, how)
-                squared = left.square().sum(1, keepdim=True)
-                better = squared < distance
-                inverse, missing = torch.where(better, tried, inverse), torch.where(better, left, missing)
-                distance = torch.where(better, squared, distance)
-            step = torch.where(distance < before, torch.ones_like(step), step / 2)
-        found = distance <= tolerance**2
-        if not found.all():
-            warnings.warn(
-                f"{1 - found.float().mean().item():.2%} of the voxels have no inverse within {tolerance:g} voxels "
-                f"after {iterations} steps, the worst is {distance.max().sqrt().item():.3g} off: the field folds there",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        inverse, distance = _searched(coeff.detach(), differences, iterations, tolerance, how)
+    found = distance <= tolerance**2
+    if not found.all():
+        warnings.warn(
+            f"{1 - found.float().mean().item():.2%} of the voxels have no inverse within {tolerance:g} voxels "
+            f"after {iterations} steps, the worst is {distance.max().sqrt().item():.3g} off: the field folds there",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     for _ in range(2):
-        change = _solve(_families.sample(coeff, inverse, None, 1, how) + eye, _missing(coeff, inverse, how))
+        change = _solve(_slope(coeff, inverse, how), _missing(coeff, inverse, how))
         inverse = inverse - torch.where(found, change, torch.zeros_like(change))
     return inverse.to(flow.dtype)
+
+
+def _searched(
+    coeff: Tensor, differences: Tensor, iterations: int, tolerance: float, how: _families.How
+) -> tuple[Tensor, Tensor]:
+    """The best inverse that was found, and by how much it misses, squared: (N, D, *sp) and (N, 1, *sp)."""
+    ndim, inverse = coeff.shape[1], torch.zeros_like(coeff)
+    smooth = _families.How(True, [1] * ndim, bound_codes("replicate", ndim), how.extrapolate)
+    missing = _missing(coeff, inverse, how)
+    distance = missing.square().sum(1, keepdim=True)
+    step = torch.ones_like(distance)
+    for _ in range(iterations):
+        if not (distance > tolerance**2).any():
+            break
+        # The spline's slope holds on one side of a knot or border, differences see both, a plain step needs none.
+        slopes = (
+            _slope(coeff, inverse, how),
+            _families.sample(differences.flatten(1, 2), inverse, None, 0, smooth).unflatten(1, (ndim, ndim)),
+            unit(ndim, coeff.dtype, coeff.device),
+        )
+        start, before, gap = inverse, distance, missing
+        for slope in slopes:
+            tried = start - step * _solve(slope, gap)
+            left = _missing(coeff, tried, how)
+            squared = left.square().sum(1, keepdim=True)
+            better = squared < distance
+            inverse, missing = torch.where(better, tried, inverse), torch.where(better, left, missing)
+            distance = torch.where(better, squared, distance)
+        step = torch.where(distance < before, torch.ones_like(step), step / 2)
+    return inverse, distance
+
+
+def _slope(coeff: Tensor, inverse: Tensor, how: _families.How) -> Tensor:
+    """(N, D, D, *sp): of the map p + flow(p), at p + inverse(p)."""
+    return _families.sample(coeff, inverse, None, 1, how) + unit(coeff.shape[1], coeff.dtype, coeff.device)
 
 
 def _missing(coeff: Tensor, inverse: Tensor, how: _families.How) -> Tensor:

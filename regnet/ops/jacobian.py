@@ -23,8 +23,7 @@ def jacobian(flow: Tensor) -> Tensor:
     ndim = _check.field("flow", flow)
     _, dtype = _check.together(flow=flow)
     columns = [_difference(flow.to(dtype), 2 + axis) for axis in range(ndim)]
-    eye = torch.eye(ndim, dtype=dtype, device=flow.device)
-    return (torch.stack(columns, 2) + eye.reshape(1, ndim, ndim, *[1] * ndim)).to(flow.dtype)
+    return (torch.stack(columns, 2) + unit(ndim, dtype, flow.device)).to(flow.dtype)
 
 
 def jacobian_determinant(flow: Tensor) -> Tensor:
@@ -38,6 +37,11 @@ def jacobian_determinant(flow: Tensor) -> Tensor:
     u = flow.to(dtype)
     m = [[_difference(u[:, i], 1 + j) + (1.0 if i == j else 0.0) for j in range(ndim)] for i in range(ndim)]
     return determinant(m)[:, None].to(flow.dtype)
+
+
+def unit(ndim: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The Jacobian of the identity at any voxel, ``(1, D, D, 1, ...)``."""
+    return torch.eye(ndim, dtype=dtype, device=device).reshape(1, ndim, ndim, *[1] * ndim)
 
 
 def determinant(m: list[list[Tensor]]) -> Tensor:

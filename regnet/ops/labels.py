@@ -50,8 +50,7 @@ def warp_labels(
     if matrix is not None:
         _check.affine("matrix", matrix, ndim)
     batch, dtype = _check.together(labels=labels, flow=flow, matrix=matrix)
-    if 0 in labels.shape[2:] and flow.numel():
-        raise ValueError(f"labels has no voxels to take, got {tuple(labels.shape)}")
+    _check.voxels("labels", labels.shape[2:], flow)
     affine = None if matrix is None else ready(matrix.detach(), batch, dtype)
     voters, places = ready(labels, batch, labels.dtype), ready(flow.detach(), batch, dtype)
     bits = int(background) - (2**64 if background >= 2**63 else 0)  # an operator takes int64

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
-from regnet.ops.options import BOUNDS, Bound, Extrapolate, Order, bound_codes, extrapolate_code, order_codes
+from regnet.ops.options import BOUNDS, Bound, Extrapolate, Order, bound_codes, derivable, extrapolate_code, order_codes
 from regnet.ops.prefilter import spline_filter
-from regnet.ops.sampling import nonempty_target, ready
+from regnet.ops.sampling import ready
 
 
 class SamplingOperator:
@@ -42,17 +42,14 @@ class SamplingOperator:
     ) -> None:
         ndim = _check.field("coords", coords)
         self.coords, self.shape = coords, tuple(_check.shape("shape", shape, ndim))
-        nonempty_target(self.shape, coords)
+        _check.voxels("the image", self.shape, coords)
         if deriv not in (0, 1, 2):
             raise ValueError(f"deriv must be 0 (values), 1 or 2, got {deriv!r}")
         self.deriv = int(deriv)
         orders = order_codes(order, ndim)
-        if deriv and 0 in orders:
-            raise ValueError(
-                f"a spline of order 0 has no derivatives; use order 1 or more on every axis, got {order!r}"
-            )
+        derivable(orders, self.deriv)
         self._how = _families.How(False, orders, bound_codes(bound, ndim), extrapolate_code(extrapolate))
-        self._filters = prefilter and max(orders) > 1
+        self._filters = prefilter
 
     @property
     def T(self) -> "Adjoint":

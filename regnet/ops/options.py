@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from regnet.ops import _check
+
 # The position in this tuple is the number that the compiled core knows (csrc/include/regnet/bound.hpp).
 BOUNDS = ("zero", "replicate", "dct1", "dct2", "dst1", "dst2", "dft")
 _ALIASES = {
@@ -32,12 +34,21 @@ def order_codes(order: Order, ndim: int) -> list[int]:
     Raises:
         ValueError: an order outside 0..7, or neither one nor ``ndim`` of them.
     """
-    orders = [order] * ndim if isinstance(order, int) else list(order) if isinstance(order, Sequence) else []
+    orders = _check.per_axis(order, ndim)
     if len(orders) != ndim or not all(isinstance(o, int) and 0 <= o <= MAX_ORDER for o in orders):
         raise ValueError(
             f"order must be an integer from 0 to {MAX_ORDER}, or {ndim} of them (one per axis), got {order!r}"
         )
     return orders
+
+
+def derivable(orders: Sequence[int], degree: int) -> None:
+    """
+    Raises:
+        ValueError: derivatives of order 0.
+    """
+    if degree and 0 in orders:
+        raise ValueError(f"a spline of order 0 has no derivatives; use order 1 or more on every axis, got {orders!r}")
 
 
 def bound_codes(bound: Bound, ndim: int) -> list[int]:
@@ -46,8 +57,7 @@ def bound_codes(bound: Bound, ndim: int) -> list[int]:
     Raises:
         ValueError: an unknown name, or neither one nor ``ndim`` of them.
     """
-    names = [bound] * ndim if isinstance(bound, str) else list(bound) if isinstance(bound, Sequence) else []
-    resolved = [_ALIASES.get(name, name) for name in names]
+    resolved = [_ALIASES.get(name, name) for name in _check.per_axis(bound, ndim)]
     if len(resolved) != ndim or not all(name in BOUNDS for name in resolved):
         known = ", ".join((*BOUNDS, *_ALIASES))
         raise ValueError(f"bound must be one name, or {ndim} (one per axis), of {known}; got {bound!r}")

@@ -29,19 +29,12 @@ def prefilter(image: Tensor, order: Order = 3, bound: Bound = "dct2") -> Tensor:
     ndim = _check.image("image", image)
     _, dtype = _check.together(image=image)
     orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
-    if max(orders) < 2:
-        return image
     return spline_filter(image.to(dtype), orders, bounds, False).to(image.dtype)
 
 
-def prefilter_adjoint(coeff: Tensor, order: Order, bound: Bound) -> Tensor:
-    """The adjoint of :func:`prefilter`, of the same arguments: with dct1 and replicate it is another filter."""
-    ndim = _check.image("coeff", coeff)
-    _, dtype = _check.together(coeff=coeff)
-    orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
-    if max(orders) < 2:
-        return coeff
-    return spline_filter(coeff.to(dtype), orders, bounds, True).to(coeff.dtype)
+def spline_filter(image: Tensor, order: list[int], bound: list[int], adjoint: bool) -> Tensor:
+    """:func:`prefilter` by codes, in the type of ``image``; or its adjoint, with dct1 and replicate another filter."""
+    return image if max(order) < 2 else _filter(image, order, bound, adjoint)
 
 
 @_core.native_or(_torch_lines.prefilter)
@@ -54,7 +47,7 @@ def _kernel(image: Tensor, out: Tensor, order: list[int], bound: list[int], adjo
             source = out
 
 
-spline_filter = define_linear(
+_filter = define_linear(
     "prefilter",
     "int[] order, int[] bound, bool adjoint",
     _kernel,

@@ -9,8 +9,7 @@ from torch import Tensor
 from regnet.ops import _check
 from regnet.ops._lattice import Ramps, lattice
 from regnet.ops.options import Bound, Order, bound_codes, order_codes
-from regnet.ops.prefilter import prefilter as _prefilter
-from regnet.ops.prefilter import prefilter_adjoint
+from regnet.ops.prefilter import spline_filter
 
 _ANCHORS = ("edges", "centers")
 
@@ -45,7 +44,7 @@ def resize(
     _, dtype = _check.together(image=image)
     ramps = _ramps(image.shape[2:], sizes, anchor)
     orders, bounds = order_codes(order, ndim), bound_codes(bound, ndim)
-    coeff = _prefilter(image.to(dtype), order, bound) if prefilter else image
+    coeff = spline_filter(image.to(dtype), orders, bounds, False) if prefilter else image
     return lattice(coeff, sizes, orders, bounds, ramps, False, dtype).to(image.dtype)
 
 
@@ -106,7 +105,7 @@ def restrict(
 
     def summed(fine: Tensor) -> Tensor:
         coarse = lattice(fine, sizes, orders, bounds, ramps, True, dtype)
-        return prefilter_adjoint(coarse, order, bound) if prefilter else coarse
+        return spline_filter(coarse, orders, bounds, True) if prefilter else coarse
 
     out = summed(image)
     if normalize:
@@ -125,7 +124,7 @@ def _sizes(image: Tensor, shape: Sequence[int] | None, factor: float | Sequence[
         if 0 in sizes:
             raise ValueError(f"shape must have at least one voxel an axis, got {tuple(sizes)}")
         return sizes
-    factors = [factor] * ndim if isinstance(factor, (int, float)) else list(factor or [])
+    factors = _check.per_axis(factor, ndim)
     if len(factors) != ndim or not all(0 < f < math.inf for f in factors):
         raise ValueError(f"factor must be positive and finite, one or {ndim} (one per axis), got {factor!r}")
     return [max(1, round(n * f)) for n, f in zip(image.shape[2:], factors, strict=True)]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
-from regnet.ops.options import Bound, Extrapolate, Order, bound_codes, extrapolate_code, order_codes
+from regnet.ops.options import Bound, Extrapolate, Order, bound_codes, derivable, extrapolate_code, order_codes
 
 
 def pull(
@@ -96,7 +96,7 @@ def push(
     sizes = _check.shape("shape", shape, ndim)
     batch, dtype = _check.together(value=value, coords=coords)
     how = _families.How(False, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
-    nonempty_target(sizes, value)
+    _check.voxels("the target", sizes, value)
     out = _families.scatter(ready(value, batch, dtype), ready(coords, batch, dtype), None, sizes, 0, how)
     return out.to(value.dtype)
 
@@ -114,9 +114,8 @@ def _sample(coeff: Tensor, coords: Tensor, k: int, order: Order, bound: Bound, e
     _check.image("coeff", coeff, ndim)
     batch, dtype = _check.together(coeff=coeff, coords=coords)
     how = _families.How(False, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
-    if k and 0 in how.order:
-        raise ValueError(f"a spline of order 0 has no derivatives; use order 1 or more on every axis, got {order!r}")
-    nonempty_target(coeff.shape[2:], coords)
+    derivable(how.order, k)
+    _check.voxels("coeff", coeff.shape[2:], coords)
     return _families.sample(ready(coeff, batch, dtype), ready(coords, batch, dtype), None, k, how).to(coeff.dtype)
 
 
@@ -124,8 +123,3 @@ def ready(tensor: Tensor, batch: int, dtype: torch.dtype) -> Tensor:
     """In the type of computation, broadcast along the batch without a copy."""
     tensor = tensor.to(dtype)
     return tensor if tensor.shape[0] == batch else tensor.expand(batch, *tensor.shape[1:])
-
-
-def nonempty_target(sizes: Sequence[int], samples: Tensor) -> None:
-    if 0 in sizes and samples.numel():
-        raise ValueError(f"the grid has no voxels to interpolate, its spatial shape is {tuple(sizes)}")

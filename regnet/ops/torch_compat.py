@@ -47,8 +47,7 @@ def grid_sample(
     ndim = _ndim(grid)
     _check.image("input", input, ndim)
     dtype = _common("input", input, grid)
-    if 0 in input.shape[2:] and grid.numel():
-        raise ValueError(f"input has no voxels to interpolate, got {tuple(input.shape)}")
+    _check.voxels("input", input.shape[2:], grid)
     how = _how(mode, padding_mode, align_corners, ndim)
     coords, matrix = _voxels(grid.to(dtype), input.shape[2:], mode, padding_mode, align_corners)
     out = _families.sample(input.to(dtype), coords, matrix, 0, how).to(input.dtype)
@@ -87,8 +86,7 @@ def grid_sample_adjoint(
             raise ValueError(f"shape must begin with y's batch and channels {tuple(y.shape[:2])}, got {tuple(shape)}")
         shape = shape[2:]
     sizes = _check.shape("shape", shape, ndim)
-    if 0 in sizes and y.numel():
-        raise ValueError(f"shape must have no size of 0 for values to go to, got {tuple(sizes)}")
+    _check.voxels("the target", sizes, y)
     how = _how(mode, padding_mode, align_corners, ndim)
     coords, matrix = _voxels(grid.to(dtype), sizes, mode, padding_mode, align_corners)
     out = _families.scatter(y.to(dtype), coords, matrix, sizes, 0, how).to(y.dtype)

@@ -1,20 +1,22 @@
-"""Sampling problems to try the operators on: drawn with a fixed seed, or every (order, bound, dimension) once."""
+"""Problems to try the operators on, drawn with a fixed seed or every (order, bound, dimension) once; how to compare."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tests.reference import BOUNDS, ORDERS
+from tests.reference import BOUNDS, ORDERS, array
 
 LAYOUTS = ("contiguous", "channels_last", "reversed", "strided", "expanded")
 EXTRAPOLATE: tuple[bool | str, ...] = (True, False, "center", "edge")
 DTYPES = (torch.float32, torch.float64)
+CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}  # of gradcheck, points off the knots
 
 
 def laid_out(x: Tensor, layout: str) -> Tensor:
@@ -31,6 +33,20 @@ def laid_out(x: Tensor, layout: str) -> Tensor:
     if layout == "expanded":
         return x[:1, :1].expand(x.shape)
     return x.contiguous()
+
+
+def f64(values: Any) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def constant(vector: Sequence[float], shape: Sequence[int]) -> Tensor:
+    """The same vector at every voxel, ``(1, D, *shape)``."""
+    return f64(vector).reshape(1, -1, *[1] * len(shape)).expand(1, -1, *shape)
+
+
+def close(got: Tensor, want: Any, tolerance: float = 1e-11) -> None:
+    """Up to ``tolerance`` at every place."""
+    np.testing.assert_allclose(got.detach().numpy(), array(want), rtol=0, atol=tolerance)
 
 
 def off_knots(random: np.random.Generator, size: Sequence[int], low: float, high: float) -> Tensor:

@@ -1,4 +1,7 @@
-"""Fixed random numbers; the full product of cases left out unless it is asked for; torch's own warnings no errors."""
+"""Fixed random numbers, as many threads after a test as before; the full product of cases left out unless it is asked
+for; torch's own warnings no errors."""
+
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -7,6 +10,13 @@ import torch
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def threads_restored() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 def pytest_configure(config: pytest.Config) -> None:

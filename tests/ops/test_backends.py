@@ -16,9 +16,7 @@ from regnet.ops import _core, _torch, _torch_lines
 from regnet.ops.options import KEYS
 from tests import reference
 from tests.ops import test_derivatives, test_errors, test_fields, test_sampling, test_torch_compat
-from tests.ops.cases import Case, drawn
-
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
+from tests.ops.cases import CHECK, Case, drawn
 
 
 @contextmanager

@@ -102,6 +102,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "ffd: channels": (lambda: ops.ffd(IMAGE, (4, 5), 4), r"\(2, 3, 4, 5\)"),
     "ffd: number of sizes": (lambda: ops.ffd(FLOW, (4,), 4), r"\(4,\)"),
     "ffd: number of spacings": (lambda: ops.ffd(FLOW, (4, 5), (4,)), r"\(4,\)"),
+    "ffd: spacing by a tensor": (lambda: ops.ffd(FLOW, (4, 5), torch.tensor(4.0)), "tensor"),  # type: ignore[arg-type]
     "ffd: no spacing": (lambda: ops.ffd(FLOW, (4, 5), 0), "spacing"),
     "ffd: a spacing that is no number": (lambda: ops.ffd(FLOW, (4, 5), (1, NAN)), "nan"),
     "ffd: next to no spacing": (lambda: ops.ffd(FLOW, (4, 5), 5e-324), "5e-324"),
@@ -110,6 +111,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "box_sum: even window": (lambda: ops.box_sum(IMAGE, 4), "4"),
     "box_sum: negative window": (lambda: ops.box_sum(IMAGE, -3), "-3"),
     "box_sum: number of windows": (lambda: ops.box_sum(IMAGE, (3, 3, 3)), r"\(3, 3, 3\)"),
+    "box_sum: no window": (lambda: ops.box_sum(IMAGE, None), "None"),  # type: ignore[arg-type]
     "box_sum: image of 2 axes": (lambda: ops.box_sum(IMAGE[0, 0], 3), r"\(4, 5\)"),
 }
 
@@ -156,9 +158,9 @@ def test_pushing_nothing_gives_zeros() -> None:
 
 
 def test_an_image_without_voxels_is_refused_where_something_would_be_sampled() -> None:
-    with pytest.raises(ValueError, match=r"empty|no voxels"):
+    with pytest.raises(ValueError, match="coeff has no voxels"):
         ops.pull(torch.zeros(1, 1, 0, 3), torch.zeros(1, 2, 4, 4))
-    with pytest.raises(ValueError, match=r"empty|no voxels"):
+    with pytest.raises(ValueError, match="the target has no voxels"):
         ops.push(torch.zeros(1, 1, 4, 4), torch.zeros(1, 2, 4, 4), (0, 3))
 
 

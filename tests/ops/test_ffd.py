@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch.func import jvp, vmap
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import LAYOUTS, laid_out
+from tests.ops.cases import CHECK, LAYOUTS, laid_out
 
 # Shape and spacing: whole and not, unequal, below a voxel, wider than the image, a single voxel.
 CASES: list[tuple[tuple[int, ...], Any]] = [
@@ -31,14 +30,6 @@ CASES: list[tuple[tuple[int, ...], Any]] = [
     ((1, 6, 30), (1, 2, 3)),
 ]
 every_case = pytest.mark.parametrize(("shape", "spacing"), CASES, ids=str)
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
-
-
-@pytest.fixture(autouse=True)
-def threads_restored() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def needed(shape: tuple[int, ...], spacing: Any) -> list[int]:

@@ -51,15 +51,16 @@ def same(got: Tensor, want: Any) -> None:
 
 
 @every_shape
+@every_mode
 @pytest.mark.parametrize("highest", [2, 4, 1000])
 @pytest.mark.parametrize("seed", range(5))
-def test_linear_is_the_arg_max_of_linearly_warped_indicators(
-    shape: tuple[int, ...], out: tuple[int, ...], highest: int, seed: int
+def test_labels_are_the_arg_max_of_linearly_warped_indicators_or_the_nearest(
+    shape: tuple[int, ...], out: tuple[int, ...], mode: str, highest: int, seed: int
 ) -> None:
     labels, flow = drawn(shape, 2, highest, seed), field(out, 2, 3.0, seed)
-    same(ops.warp_labels(labels, flow), reference.warp_labels(labels, flow))
-    matrix = affine(len(shape))
-    same(ops.warp_labels(labels, flow, matrix=matrix), reference.warp_labels(labels, flow, matrix=matrix))
+    for matrix in (None, affine(len(shape))):
+        got = ops.warp_labels(labels, flow, mode, matrix, background=7)
+        same(got, reference.warp_labels(labels, flow, mode, matrix, background=7))
 
 
 @every_shape
@@ -103,6 +104,27 @@ def test_the_extremes_of_every_type_come_through(dtype: torch.dtype, mode: str) 
     assert away.dtype == dtype and away.flatten().tolist() == [high] * 6
 
 
+@every_mode
+def test_large_label_numbers_stay_exact(mode: str) -> None:
+    labels = torch.tensor([2**40 + 1, 2**40 + 3, -5, 0]).reshape(1, 1, 4)
+    assert torch.equal(ops.warp_labels(labels, torch.zeros(1, 1, 4), mode), labels)
+    shifted = ops.warp_labels(labels, torch.full((1, 1, 4), 0.75), mode)
+    assert shifted.flatten().tolist() == [2**40 + 3, -5, 0, 0]
+    ends = torch.tensor([2**63 - 1, 2**53 + 1, -(2**63), 2**63 - 2]).reshape(1, 1, 4)
+    assert torch.equal(ops.warp_labels(ends, torch.zeros(1, 1, 4), mode, background=-7), ends)
+    away = ops.warp_labels(ends, torch.full((1, 1, 4), 2.0), mode, background=2**62 + 1)
+    assert away.flatten().tolist() == [-(2**63), 2**63 - 2, 2**62 + 1, 2**62 + 1]
+
+
+@every_mode
+def test_labels_outside_the_view_are_background(mode: str) -> None:
+    labels = torch.full((1, 1, 2, 3), 4, dtype=torch.int16)
+    flow = torch.zeros(1, 2, 2, 3)
+    flow[0, 0, 0] = torch.tensor([-0.5, -0.6, float("inf")])
+    flow[0, 1, 1] = torch.tensor([float("nan"), 1.5, 1e30])
+    assert ops.warp_labels(labels, flow, mode, background=9)[0, 0].tolist() == [[4, 9, 9], [9, 4, 9]]
+
+
 @every_type
 def test_of_two_labels_that_weigh_the_same_the_smaller_wins(dtype: torch.dtype) -> None:
     held = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
@@ -143,14 +165,10 @@ def test_an_empty_field_gives_an_empty_map(mode: str, out: tuple[int, ...]) -> N
 def test_any_number_of_threads_gives_the_same_labels(mode: str) -> None:
     shape = (45, 44, 47)
     labels, flow = drawn(shape, 1), 3 * torch.randn(1, 3, *shape)
-    before = torch.get_num_threads()
-    try:
-        results = []
-        for threads in (1, 2, 3, 8):
-            torch.set_num_threads(threads)
-            results.append(ops.warp_labels(labels, flow, mode))
-    finally:
-        torch.set_num_threads(before)
+    results = []
+    for threads in (1, 2, 3, 8):
+        torch.set_num_threads(threads)
+        results.append(ops.warp_labels(labels, flow, mode))
     assert all(torch.equal(result, results[0]) for result in results[1:])
 
 

@@ -42,6 +42,7 @@ def test_c15_a_forward_pass_that_is_never_differentiated_leaves_nothing_behind()
 RUNS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "warp": lambda image, flow: ops.warp(image, flow),
     "cubic warp": lambda image, flow: ops.warp(image, flow, 3),
+    "pull": lambda image, flow: ops.pull(image, flow),
     "push": lambda image, flow: ops.push(image, flow, tuple(image.shape[2:])),
     "grad": lambda image, flow: ops.grad(image, flow),
     "integrate": lambda image, flow: ops.integrate(flow, 3),

@@ -13,9 +13,8 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import EXTRAPOLATE, Case, drawn
+from tests.ops.cases import CHECK, EXTRAPOLATE, Case, drawn
 
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
 SHAPE, OUT = (4, 3, 5), (3, 4, 2)
 
 
@@ -62,7 +61,7 @@ def test_c9_the_operator_equals_the_functional_forms(case: Case) -> None:
     coeff, coords, value = case.coeff(), case.coords(), case.value()
     functions = (ops.pull, ops.grad, ops.hess)
     for a in operators(case, coords):
-        if not a._filters:
+        if not a._filters or max(case.orders) < 2:
             assert torch.equal(a(coeff), functions[a.deriv](coeff, coords, *case.options))
     a = ops.SamplingOperator(coords, case.shape, *case.options)
     assert torch.equal(a.T(value), ops.push(value, coords, case.shape, *case.options))

@@ -12,7 +12,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import LAYOUTS, laid_out
+from tests.ops.cases import CHECK, LAYOUTS, laid_out
 
 LENGTHS = (*range(1, 13), 40, 101)
 every_filter = pytest.mark.parametrize(
@@ -82,9 +82,8 @@ def test_images_equal_the_dense_solve_along_every_axis(shape: tuple[int, ...], o
 @every_filter
 def test_gradients_are_finite_differences(order: int, bound: str) -> None:
     x = torch.randn(1, 1, 3, 4, dtype=torch.float64, requires_grad=True)
-    check = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
-    assert gradcheck(lambda x: ops.prefilter(x, order, [bound, "dct1"]), (x,), check_forward_ad=True, **check)
-    assert gradgradcheck(lambda x: ops.prefilter(x, order, [bound, "dct1"]), (x,), **check)
+    assert gradcheck(lambda x: ops.prefilter(x, order, [bound, "dct1"]), (x,), check_forward_ad=True, **CHECK)
+    assert gradgradcheck(lambda x: ops.prefilter(x, order, [bound, "dct1"]), (x,), **CHECK)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -12,11 +12,7 @@ from torch.autograd import gradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import off_knots
-
-
-def f64(values: Any) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
+from tests.ops.cases import CHECK, f64, off_knots
 
 
 def at(*point: float) -> Tensor:
@@ -136,6 +132,14 @@ def test_b13_nearest_with_a_mask_returns_values() -> None:
     assert ops.pull(image, coords, 0, extrapolate=False).flatten().tolist() == [7, 19, 0]
 
 
+def test_b14_an_image_of_labels_is_refused_where_it_would_be_filtered_to_zeros() -> None:
+    labels = torch.ones(1, 1, 5, 4, dtype=torch.int64)
+    for run in (lambda: ops.prefilter(labels), lambda: ops.warp(labels, torch.zeros(1, 2, 5, 4), 3)):
+        with pytest.raises(ValueError, match="int64"):
+            run()
+    assert torch.equal(ops.warp_labels(labels, torch.zeros(1, 2, 5, 4)), labels)
+
+
 def test_b15_poles_are_held_in_double_precision() -> None:
     line = torch.randn(1, 1, 50, dtype=torch.float64)
     for order in range(2, 8):
@@ -178,6 +182,24 @@ def test_b20_batches_that_do_not_fit_are_refused() -> None:
         ops.pull(torch.zeros(2, 1, 4, 4), torch.zeros(3, 2, 4, 4))
 
 
+def test_b21_slopes_have_a_sign_in_every_dimension() -> None:
+    falling = -2 * torch.arange(9, dtype=torch.float64)
+    for ndim in (1, 2, 3):
+        image = falling.reshape(-1, *[1] * (ndim - 1)).expand(1, 1, 9, *(3, 4)[: ndim - 1])
+        for order in range(1, 6):  # in the middle no tap leaves the ramp, whose spline is itself
+            got = ops.grad(image, at(4.2, 1.3, 2.1)[:, :ndim].reshape(1, ndim, *[1] * ndim), order)
+            torch.testing.assert_close(got.flatten(), f64([-2, 0, 0][:ndim]), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_b22_short_reflected_lines_start_from_samples_not_yet_overwritten(n: int) -> None:
+    line = torch.arange(1, n + 1, dtype=torch.float64).square()[None, None]
+    coeff = ops.prefilter(line, 3, "dct2")
+    beta = torch.tensor([1, 4, 1], dtype=torch.float64) / 6
+    mirrored = torch.cat([coeff[..., :1], coeff, coeff[..., -1:]], -1)  # dct2: the outer voxel once more
+    torch.testing.assert_close((mirrored.unfold(-1, 3, 1) * beta).sum(-1), line, rtol=1e-14, atol=0)
+
+
 @pytest.mark.parametrize("bound", reference.BOUNDS)
 @pytest.mark.parametrize("order", range(8))
 def test_b23_axes_of_one_sample_follow_the_definition(bound: str, order: int) -> None:
@@ -206,8 +228,7 @@ def test_c10_the_gradient_of_grad_is_a_finite_difference(ndim: int, order: int, 
     random = np.random.default_rng(order)
     image = torch.from_numpy(random.standard_normal((1, 1, *(3, 4, 5)[:ndim]))).requires_grad_()
     coords = off_knots(random, (1, ndim, 3, *[1] * (ndim - 1)), -4, 8).requires_grad_()
-    check = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
-    assert gradcheck(lambda image, coords: ops.grad(image, coords, order, bound), (image, coords), **check)
+    assert gradcheck(lambda image, coords: ops.grad(image, coords, order, bound), (image, coords), **CHECK)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,31 +15,15 @@ from torch.func import jvp, vmap
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import LAYOUTS, laid_out
+from tests.ops.cases import CHECK, LAYOUTS, constant, f64, laid_out
 
 SHAPES = [(9,), (5, 6), (4, 5, 3)]
 SIZES = [(7, 2, 8), (3, 11, 4), (1, 5, 1), (20, 1, 3), (4, 6, 5)]  # grown, shrunk, kept, a single voxel
 ANCHORS = ["edges", "centers"]
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 every_anchor = pytest.mark.parametrize("anchor", ANCHORS)
 every_order = pytest.mark.parametrize("order", reference.ORDERS)
 every_bound = pytest.mark.parametrize("bound", reference.BOUNDS)
-
-
-@pytest.fixture(autouse=True)
-def threads_restored() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
-def f64(values: Any) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
-
-
-def constant(vector: tuple[float, ...], shape: tuple[int, ...]) -> Tensor:
-    return f64(vector).reshape(1, -1, *[1] * len(shape)).expand(1, -1, *shape)
 
 
 def close(got: Tensor, want: Any, tolerance: float = 1e-12) -> None:

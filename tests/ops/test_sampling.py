@@ -13,10 +13,9 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import DTYPES, LAYOUTS, Case, drawn, laid_out, off_knots, product, roomy, smallest
+from tests.ops.cases import CHECK, DTYPES, LAYOUTS, Case, drawn, laid_out, off_knots, product, roomy, smallest
 
 CASES = smallest() + roomy() + drawn(200, seed=2)
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
 
 
 def leaf(x: Tensor) -> Tensor:
@@ -287,18 +286,6 @@ def test_strides_do_not_change_the_result(op: Callable[[Tensor, Tensor], Tensor]
             torch.testing.assert_close(op(laid_out(image, one), laid_out(coords, other)), op(image, coords))
     same = image[:1, :1].expand_as(image), coords[:1].expand_as(coords)
     torch.testing.assert_close(op(*same), op(same[0].contiguous(), same[1].contiguous()))
-
-
-@pytest.mark.parametrize(("images", "fields"), [(1, 3), (3, 1)])
-def test_a_batch_of_one_is_broadcast_and_its_gradient_summed(images: int, fields: int) -> None:
-    coeff = torch.randn(images, 2, 5, 4, dtype=torch.float64, requires_grad=True)
-    coords = off_knots(np.random.default_rng(0), (fields, 2, 3, 4), -2, 6).requires_grad_()
-    whole = coeff.expand(3, -1, -1, -1), coords.expand(3, -1, -1, -1)
-    out, want = ops.pull(coeff, coords, 3), ops.pull(*whole, 3)
-    torch.testing.assert_close(out, want)
-    cotangent = torch.randn_like(out)
-    got = torch.autograd.grad(out, (coeff, coords), cotangent)
-    torch.testing.assert_close(got, torch.autograd.grad(want, (coeff, coords), cotangent))
 
 
 def test_many_channels_are_no_special_case() -> None:

@@ -13,10 +13,9 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import off_knots
+from tests.ops.cases import CHECK, off_knots
 
 SHAPE, OUT = (5, 4, 3), (2, 1, 3)
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
 every_spline = pytest.mark.parametrize(
     ("ndim", "order", "bound"), list(itertools.product((1, 2, 3), range(1, 8), reference.BOUNDS)), ids=str
 )

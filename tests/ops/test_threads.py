@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,6 @@ from regnet.ops import _core
 
 THREADS = (1, 2, 3, 8)
 SHAPE = (45, 44, 47)  # some 93,000 voxels: enough for eight threads to start
-
-
-@pytest.fixture(autouse=True)
-def threads_restored() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def fields(shape: tuple[int, ...], kind: str) -> Tensor:
@@ -45,10 +38,13 @@ def runs(shape: tuple[int, ...], kind: str) -> dict[str, Callable[[], tuple[Tens
     coords = flow + ops.identity(shape)
     matrix = torch.eye(len(shape), len(shape) + 1)[None] * 0.98
 
-    def backward() -> tuple[Tensor, ...]:
-        leaves = [x.clone().requires_grad_() for x in (image, flow, matrix)]
-        out = ops.warp(leaves[0], leaves[1], 1, matrix=leaves[2])
-        return out.detach(), *torch.autograd.grad(out, leaves, image)
+    pair = torch.cat([flow, flow.flip(-1)])
+
+    def gradients(op: Callable[..., Tensor], *inputs: Tensor) -> tuple[Tensor, ...]:
+        leaves = [x.clone().requires_grad_() for x in inputs]
+        out = op(*leaves)
+        cotangent = torch.randn(out.shape, generator=torch.Generator().manual_seed(2))
+        return out.detach(), *torch.autograd.grad(out, leaves, cotangent)
 
     return {
         "pull": lambda: (ops.pull(image, coords, 1),),
@@ -58,7 +54,11 @@ def runs(shape: tuple[int, ...], kind: str) -> dict[str, Callable[[], tuple[Tens
         "push onto fewer voxels": lambda: (ops.push(image, coords / 3, tuple(n // 3 for n in shape), 2),),
         "count": lambda: (ops.count(coords, shape, 1),),
         "grad": lambda: (ops.grad(image, coords, 2),),
-        "backward of warp": backward,
+        "backward of warp": lambda: gradients(lambda i, u, m: ops.warp(i, u, 1, matrix=m), image, flow, matrix),
+        "backward of a cubic warp": lambda: gradients(lambda i, u: ops.warp(i, u, 3, "dct1"), image, flow),
+        "backward of one image for two fields": lambda: gradients(ops.warp, image, pair),
+        "backward of grad": lambda: gradients(lambda v, x: ops.grad(v, x, 2), image, coords),
+        "backward of integrate": lambda: gradients(lambda v: ops.integrate(v / 10, 2), flow),
         "prefilter": lambda: (ops.prefilter(image, 3), ops.prefilter(image, 5, "replicate")),
         "box_sum": lambda: (ops.box_sum(image, 5),),
         "jacobian_determinant": lambda: (ops.jacobian_determinant(flow),),

@@ -16,12 +16,11 @@ from torch.func import grad, jvp, vmap
 
 from regnet import ops
 from tests import reference
-from tests.ops.cases import DTYPES, LAYOUTS, laid_out, off_knots
+from tests.ops.cases import CHECK, DTYPES, LAYOUTS, laid_out, off_knots
 
 SHAPES = [((7,), (9,)), ((5, 7), (4, 6)), ((5, 4, 6), (3, 5, 4))]
 MODES = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
-CHECK = {"eps": 1e-6, "atol": 1e-8, "rtol": 1e-6}
 
 every_shape = pytest.mark.parametrize(("shape", "out"), SHAPES, ids=str)
 every_mode = pytest.mark.parametrize("mode", MODES)
@@ -330,7 +329,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "image of another dimension": (lambda: ops.grid_sample(IMAGE[..., 0], GRID), r"input .*\(2, 3, 4\)"),
     "integer image": (lambda: ops.grid_sample(IMAGE.int(), GRID), "input .*int32"),
     "no grid": (lambda: ops.grid_sample(IMAGE, None), "grid .*NoneType"),  # type: ignore[arg-type]
-    "no voxels": (lambda: ops.grid_sample(IMAGE[:, :, :0], GRID), r"\(2, 3, 0, 5\)"),
+    "no voxels": (lambda: ops.grid_sample(IMAGE[:, :, :0], GRID), r"input has no voxels.*\(0, 5\)"),
     "adjoint: unknown mode": (lambda: ops.grid_sample_adjoint(Y, GRID, (4, 5), "cubic"), "'cubic'"),
     "adjoint: batches": (lambda: ops.grid_sample_adjoint(Y[:1], GRID, (4, 5)), "y and grid .*batch"),
     "adjoint: shapes differ": (
@@ -359,13 +358,9 @@ def test_the_kernel_of_bicubic_is_no_order_of_pull() -> None:
 def test_any_number_of_threads_gives_the_same_bits(mode: str) -> None:
     shape = (41, 42, 43)
     image, grid = torch.randn(1, 1, *shape), 2.2 * torch.rand(1, *shape, 3) - 1.1
-    before = torch.get_num_threads()
-    try:
-        results = []
-        for threads in (1, 2, 3, 8):
-            torch.set_num_threads(threads)
-            there = ops.grid_sample(image, grid, mode, "reflection")
-            results.append((there, ops.grid_sample_adjoint(image, grid, shape, mode, "reflection")))
-    finally:
-        torch.set_num_threads(before)
+    results = []
+    for threads in (1, 2, 3, 8):
+        torch.set_num_threads(threads)
+        there = ops.grid_sample(image, grid, mode, "reflection")
+        results.append((there, ops.grid_sample_adjoint(image, grid, shape, mode, "reflection")))
     assert all(torch.equal(a, b) for result in results[1:] for a, b in zip(result, results[0], strict=True))

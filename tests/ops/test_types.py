@@ -25,18 +25,23 @@ OPERATORS: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], str]] = {
     "push": (lambda v, x: ops.push(v, x, SHAPE, 3), "image"),
     "count": (lambda v, x: ops.count(x, SHAPE), "field"),
     "warp": (lambda v, x: ops.warp(v, x, 3, "dct1"), "image"),
+    "warp with a matrix": (lambda v, x: ops.warp(v, x, 1, matrix=x[:, :, 0, 0]), "image"),
     "compose": (lambda v, x: ops.compose(v, x, 3), "image"),
     "integrate": (lambda v, x: ops.integrate(x, 5), "field"),
     "invert": (lambda v, x: ops.invert(x * 0.25, 5), "field"),
     "prefilter": (lambda v, x: ops.prefilter(v, 5), "image"),
     "resize": (lambda v, x: ops.resize(v, (7, 5, 6), order=3), "image"),
     "resize_flow": (lambda v, x: ops.resize_flow(x, (7, 5, 6)), "field"),
+    "restrict": (lambda v, x: ops.restrict(v, (3, 5, 2), order=3, normalize=True), "image"),
+    "ffd": (lambda v, x: ops.ffd(x, (9, 5, 3), (4.5, 3, 4)), "field"),
     "jacobian": (lambda v, x: ops.jacobian(x), "field"),
     "jacobian_determinant": (lambda v, x: ops.jacobian_determinant(x), "field"),
     "box_sum": (lambda v, x: ops.box_sum(v, 3), "image"),
     "Spline": (lambda v, x: ops.Spline(v, 3).gradient(x), "image"),
     "SamplingOperator": (lambda v, x: ops.SamplingOperator(x, SHAPE, 3, prefilter=True) @ v, "image"),
     "its adjoint": (lambda v, x: ops.SamplingOperator(x, SHAPE, 3, prefilter=True).T @ v, "image"),
+    "grid_sample": (lambda v, x: ops.grid_sample(v, x.movedim(1, -1), "bicubic"), "image"),
+    "grid_sample_adjoint": (lambda v, x: ops.grid_sample_adjoint(v, x.movedim(1, -1), SHAPE), "image"),
 }
 
 

@@ -30,7 +30,6 @@ template <class T> struct PackOf {
     using V = typename LaneOf<T, size>::type;
     using Ints = typename LaneOf<int, size>::type;
     using Mask = decltype(V{} < V{});
-    using Truth = decltype(Mask{}[0] + 0);  // what a mask holds: 0 or -1
 
     REGNET_HD static V iota() {
         V v;
@@ -54,18 +53,17 @@ template <class T> struct PackOf {
         if constexpr (kHalves == 2) any |= words[2] | words[3];
         return any != 0;
     }
-    REGNET_HD static bool all(Mask mask) { return !any(~mask); }
 };
 
 // Places of the vector a followed by the vector b.
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
-#define REGNET_SHUFFLE(V, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define REGNET_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #define REGNET_JOIN(V, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #endif
 #endif
 #ifndef REGNET_SHUFFLE  // GCC before 12
-#define REGNET_SHUFFLE(V, a, b, ...) __builtin_shuffle(a, b, decltype(a < b){__VA_ARGS__})
+#define REGNET_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, decltype(a < b){__VA_ARGS__})
 #define REGNET_JOIN(V, a, b, ...) join<V>(a, b)
 template <class V, class Half> REGNET_HD V join(Half a, Half b) {
     V v;
@@ -77,17 +75,17 @@ template <class V, class Half> REGNET_HD V join(Half a, Half b) {
 // Of each 16 bytes of a and of b: the numbers at even places, or at odd ones.
 template <class T> REGNET_HD typename PackOf<T>::V evens(typename PackOf<T>::V a, typename PackOf<T>::V b) {
     constexpr int size = PackOf<T>::size;
-    if constexpr (size == 8) return REGNET_SHUFFLE(V, a, b, 0, 2, 8, 10, 4, 6, 12, 14);
-    else if constexpr (sizeof(T) == 4) return REGNET_SHUFFLE(V, a, b, 0, 2, 4, 6);
-    else if constexpr (size == 4) return REGNET_SHUFFLE(V, a, b, 0, 4, 2, 6);
-    else return REGNET_SHUFFLE(V, a, b, 0, 2);
+    if constexpr (size == 8) return REGNET_SHUFFLE(a, b, 0, 2, 8, 10, 4, 6, 12, 14);
+    else if constexpr (sizeof(T) == 4) return REGNET_SHUFFLE(a, b, 0, 2, 4, 6);
+    else if constexpr (size == 4) return REGNET_SHUFFLE(a, b, 0, 4, 2, 6);
+    else return REGNET_SHUFFLE(a, b, 0, 2);
 }
 template <class T> REGNET_HD typename PackOf<T>::V odds(typename PackOf<T>::V a, typename PackOf<T>::V b) {
     constexpr int size = PackOf<T>::size;
-    if constexpr (size == 8) return REGNET_SHUFFLE(V, a, b, 1, 3, 9, 11, 5, 7, 13, 15);
-    else if constexpr (sizeof(T) == 4) return REGNET_SHUFFLE(V, a, b, 1, 3, 5, 7);
-    else if constexpr (size == 4) return REGNET_SHUFFLE(V, a, b, 1, 5, 3, 7);
-    else return REGNET_SHUFFLE(V, a, b, 1, 3);
+    if constexpr (size == 8) return REGNET_SHUFFLE(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+    else if constexpr (sizeof(T) == 4) return REGNET_SHUFFLE(a, b, 1, 3, 5, 7);
+    else if constexpr (size == 4) return REGNET_SHUFFLE(a, b, 1, 5, 3, 7);
+    else return REGNET_SHUFFLE(a, b, 1, 3);
 }
 // 16 bytes from p[offset[m]], and where a pack has two halves as many of the sample at the same place of the other half.
 template <class T, class Offset>
