@@ -1,6 +1,8 @@
 """Checks at the public edge of the operators: one line that says what was wanted, what came and what to do."""
 
+import numbers
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,6 +51,18 @@ def shape(name: str, value: Sequence[int], ndim: int) -> list[int]:
     return sizes
 
 
+def per_axis(value: Any, ndim: int) -> list[Any]:
+    """Real numbers, one for each axis or one for all; none where ``value`` is anything else."""
+    values = [value] * ndim if isinstance(value, numbers.Real) else list(value) if isinstance(value, Sequence) else []
+    return values if len(values) == ndim and all(isinstance(v, numbers.Real) for v in values) else []
+
+
+def count(name: str, value: int) -> None:
+    """A whole number from 0 on."""
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{name} must be a whole number, 0 or more, got {value!r}")
+
+
 def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
     """Common batch size (1 broadcasts) and type of computation of tensors on one device."""
     given = [t for t in tensors.values() if t is not None]
@@ -66,9 +80,14 @@ def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
 
 def floating(name: str, tensor: Tensor) -> None:
     """A dense floating-point tensor."""
+    dense(name, tensor)
+    if tensor.dtype not in FLOATS:
+        raise ValueError(f"{name} must be floating point, got {tensor.dtype}; convert it with .float()")
+
+
+def dense(name: str, tensor: Tensor) -> None:
+    """A tensor with strides."""
     if not isinstance(tensor, Tensor):
         raise ValueError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
     if tensor.layout != torch.strided:
         raise ValueError(f"{name} must be a dense tensor, got {tensor.layout}; convert it with .to_dense()")
-    if tensor.dtype not in FLOATS:
-        raise ValueError(f"{name} must be floating point, got {tensor.dtype}; convert it with .float()")

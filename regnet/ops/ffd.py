@@ -37,8 +37,8 @@ def ffd(control: Tensor, shape: Sequence[int], spacing: float | Sequence[float])
     ndim = _check.field("control", control)
     _, dtype = _check.together(control=control)
     sizes = _check.shape("shape", shape, ndim)
-    spacings = [spacing] * ndim if isinstance(spacing, (int, float)) else list(spacing)
-    if len(spacings) != ndim or not all(1e-9 < s < math.inf for s in spacings):
+    spacings = _check.per_axis(spacing, ndim)
+    if not spacings or not all(1e-9 < s < math.inf for s in spacings):
         raise ValueError(f"spacing must be finite and above 1e-9, one or {ndim} (one per axis), got {spacing!r}")
     needed = [math.floor((n - 1) / s) + 4 if n else 0 for n, s in zip(sizes, spacings, strict=True)]
     if any(have < want for have, want in zip(control.shape[2:], needed, strict=True)):

@@ -47,8 +47,8 @@ def bound_codes(bound: Bound, ndim: int) -> list[int]:
         ValueError: an unknown name, or neither one nor ``ndim`` of them.
     """
     names = [bound] * ndim if isinstance(bound, str) else list(bound) if isinstance(bound, Sequence) else []
-    resolved = [_ALIASES.get(name, name) for name in names]
-    if len(resolved) != ndim or not all(name in BOUNDS for name in resolved):
+    resolved = [_ALIASES.get(name, name) for name in names if isinstance(name, str)]
+    if not len(resolved) == len(names) == ndim or not all(name in BOUNDS for name in resolved):
         known = ", ".join((*BOUNDS, *_ALIASES))
         raise ValueError(f"bound must be one name, or {ndim} (one per axis), of {known}; got {bound!r}")
     return [BOUNDS.index(name) for name in resolved]
