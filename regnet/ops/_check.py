@@ -1,6 +1,6 @@
 """Checks at the public edge of the operators: one line that says what was wanted, what came and what to do."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -56,11 +56,16 @@ def voxels(name: str, sizes: Sequence[int], samples: Tensor) -> None:
         raise ValueError(f"{name} has no voxels, its spatial shape is {tuple(sizes)}")
 
 
-def per_axis(value: Any, ndim: int) -> list[Any]:
-    """One value, or one per axis, as a list; whatever else comes gives a list that the caller will refuse."""
-    if isinstance(value, (str, int, float)):
-        return [value] * ndim
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, Tensor) else []
+def per_axis(value: Any, ndim: int, kind: type) -> list[Any]:
+    """Values of a kind, one for each axis or one for all; none where ``value`` is anything else."""
+    values = [value] * ndim if isinstance(value, kind) else list(value) if isinstance(value, Sequence) else []
+    return values if len(values) == ndim and all(isinstance(v, kind) for v in values) else []
+
+
+def count(name: str, value: int) -> None:
+    """A whole number from 0 on."""
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{name} must be a whole number, 0 or more, got {value!r}")
 
 
 def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
@@ -80,9 +85,14 @@ def together(**tensors: Tensor | None) -> tuple[int, torch.dtype]:
 
 def floating(name: str, tensor: Tensor) -> None:
     """A dense floating-point tensor."""
+    dense(name, tensor)
+    if tensor.dtype not in FLOATS:
+        raise ValueError(f"{name} must be floating point, got {tensor.dtype}; convert it with .float()")
+
+
+def dense(name: str, tensor: Tensor) -> None:
+    """A tensor with strides."""
     if not isinstance(tensor, Tensor):
         raise ValueError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
     if tensor.layout != torch.strided:
         raise ValueError(f"{name} must be a dense tensor, got {tensor.layout}; convert it with .to_dense()")
-    if tensor.dtype not in FLOATS:
-        raise ValueError(f"{name} must be floating point, got {tensor.dtype}; convert it with .float()")

@@ -132,7 +132,10 @@ def _apply(matrix: Tensor, field: Tensor) -> Tensor:
 
 
 def _to_field(grad_x: Tensor, matrix: Tensor | None) -> Tensor:
-    return grad_x if matrix is None else _apply(matrix[:, :, :-1].mT, grad_x)
+    if matrix is None:
+        return grad_x
+    # An entry that is not finite takes every sample out of view, where 0 times it should stay 0.
+    return _apply(matrix[:, :, :-1].mT.nan_to_num(0.0, 0.0, 0.0), grad_x)
 
 
 def _to_matrix(grad_x: Tensor, coords: Tensor, relative: bool) -> Tensor:

@@ -23,8 +23,8 @@ def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
     """
     ndim = _check.image("image", image)
     _, dtype = _check.together(image=image)
-    windows = _check.per_axis(window, ndim)
-    if len(windows) != ndim or not all(isinstance(w, int) and w > 0 and w % 2 for w in windows):
+    windows = _check.per_axis(window, ndim, int)
+    if not windows or not all(w > 0 and w % 2 for w in windows):
         raise ValueError(
             f"window must be an odd positive integer, or {ndim} of them, so that it has a centre; got {window!r}"
         )

@@ -1,6 +1,7 @@
 """Free-form deformation: a displacement field from a grid of control points."""
 
 import math
+import numbers
 from collections.abc import Sequence
 
 from torch import Tensor
@@ -37,8 +38,8 @@ def ffd(control: Tensor, shape: Sequence[int], spacing: float | Sequence[float])
     ndim = _check.field("control", control)
     _, dtype = _check.together(control=control)
     sizes = _check.shape("shape", shape, ndim)
-    spacings = _check.per_axis(spacing, ndim)
-    if len(spacings) != ndim or not all(1e-9 < s < math.inf for s in spacings):
+    spacings = _check.per_axis(spacing, ndim, numbers.Real)
+    if not spacings or not all(1e-9 < s < math.inf for s in spacings):
         raise ValueError(f"spacing must be finite and above 1e-9, one or {ndim} (one per axis), got {spacing!r}")
     needed = [math.floor((n - 1) / s) + 4 if n else 0 for n, s in zip(sizes, spacings, strict=True)]
     if any(have < want for have, want in zip(control.shape[2:], needed, strict=True)):

@@ -19,8 +19,10 @@ def identity(
     Raises:
         ValueError: ``shape`` has not 1 to 3 sizes, or a negative one.
     """
-    if not isinstance(shape, Sequence) or not 1 <= len(shape) <= 3 or any(n < 0 for n in shape):
-        raise ValueError(f"shape must have 1 to 3 sizes, none below 0, got {shape!r}")
+    ndim = len(shape) if isinstance(shape, Sequence) else 0
+    if not 1 <= ndim <= 3:
+        raise ValueError(f"shape must have 1 to 3 sizes, got {shape!r}")
+    _check.shape("shape", shape, ndim)
     axes = [torch.arange(n, dtype=dtype, device=device) for n in shape]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"))[None]
 
@@ -108,8 +110,8 @@ def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound =
         Arsigny et al., MICCAI 2006.
     """
     _check.field("velocity", velocity)
-    if steps < 0:
-        raise ValueError(f"steps must be 0 or more, got {steps}")
+    _check.count("steps", steps)
+    order_codes(order, velocity.ndim - 2), bound_codes(bound, velocity.ndim - 2)  # even where there is no step
     _, dtype = _check.together(velocity=velocity)
     flow = velocity.to(dtype) * 0.5**steps
     for _ in range(steps):

@@ -1,5 +1,6 @@
 """The inverse of a displacement field."""
 
+import numbers
 import warnings
 
 import torch
@@ -33,13 +34,17 @@ def invert(
         ``iterations`` were too few.
 
     Raises:
-        ValueError: ``flow`` has not one channel per spatial axis, or an order is 0.
+        ValueError: ``flow`` has not one channel per spatial axis, an order is 0, or ``iterations`` or ``tolerance`` is
+            negative.
     """
     ndim = _check.field("flow", flow)
     _, dtype = _check.together(flow=flow)
     orders = order_codes(order, ndim)
     if 0 in orders:
         raise ValueError(f"a field of order 0 has no slope to invert; use order 1 or more on every axis, got {order!r}")
+    _check.count("iterations", iterations)
+    if not isinstance(tolerance, numbers.Real) or not tolerance >= 0:
+        raise ValueError(f"tolerance must be a number of voxels, 0 or more, got {tolerance!r}")
     how = _families.How(True, orders, bound_codes(bound, ndim), extrapolate_code(True))
     coeff = prefilter(flow.to(dtype), order, bound)
     differences = jacobian(flow.detach().to(dtype))

@@ -1,5 +1,6 @@
 """Warp label maps: values stay labels."""
 
+import numbers
 from typing import Any
 
 import torch
@@ -32,17 +33,16 @@ def warp_labels(
         ValueError: not integers, an unknown mode, shapes that do not fit, or a background that the type does not
             hold.
     """
-    if not isinstance(labels, Tensor):
-        raise ValueError(f"labels must be a torch tensor, got {type(labels).__name__}")
+    _check.dense("labels", labels)
     if labels.dtype.is_floating_point or labels.dtype.is_complex:
         raise ValueError(f"labels must be integers, got {labels.dtype}; round and convert them with .long()")
-    if mode not in _MODES:
+    if mode not in tuple(_MODES):
         raise ValueError(f'mode must be "linear" or "nearest", got {mode!r}')
     ndim = _check.field("flow", flow)
     if labels.ndim != ndim + 2 or labels.shape[1] != 1:
         raise ValueError(f"labels must be (N, 1, *spatial) with {ndim} spatial axes, got {tuple(labels.shape)}")
-    if background % 1 != 0:
-        raise ValueError(f"background must be a whole number, got {background}")
+    if not isinstance(background, numbers.Real) or background % 1 != 0:
+        raise ValueError(f"background must be a whole number, got {background!r}")
     held = torch.iinfo(torch.uint8 if labels.dtype == torch.bool else labels.dtype)
     highest = 1 if labels.dtype == torch.bool else held.max
     if not held.min <= background <= highest:

@@ -34,8 +34,8 @@ def order_codes(order: Order, ndim: int) -> list[int]:
     Raises:
         ValueError: an order outside 0..7, or neither one nor ``ndim`` of them.
     """
-    orders = _check.per_axis(order, ndim)
-    if len(orders) != ndim or not all(isinstance(o, int) and 0 <= o <= MAX_ORDER for o in orders):
+    orders = _check.per_axis(order, ndim, int)
+    if not orders or not all(0 <= o <= MAX_ORDER for o in orders):
         raise ValueError(
             f"order must be an integer from 0 to {MAX_ORDER}, or {ndim} of them (one per axis), got {order!r}"
         )
@@ -57,8 +57,8 @@ def bound_codes(bound: Bound, ndim: int) -> list[int]:
     Raises:
         ValueError: an unknown name, or neither one nor ``ndim`` of them.
     """
-    resolved = [_ALIASES.get(name, name) for name in _check.per_axis(bound, ndim)]
-    if len(resolved) != ndim or not all(name in BOUNDS for name in resolved):
+    resolved = [_ALIASES.get(name, name) for name in _check.per_axis(bound, ndim, str)]
+    if not resolved or not all(name in BOUNDS for name in resolved):
         known = ", ".join((*BOUNDS, *_ALIASES))
         raise ValueError(f"bound must be one name, or {ndim} (one per axis), of {known}; got {bound!r}")
     return [BOUNDS.index(name) for name in resolved]

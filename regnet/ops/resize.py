@@ -1,6 +1,7 @@
 """Resample images and fields onto a grid of another size over the same field of view."""
 
 import math
+import numbers
 from collections.abc import Sequence
 
 import torch
@@ -124,8 +125,8 @@ def _sizes(image: Tensor, shape: Sequence[int] | None, factor: float | Sequence[
         if 0 in sizes:
             raise ValueError(f"shape must have at least one voxel an axis, got {tuple(sizes)}")
         return sizes
-    factors = _check.per_axis(factor, ndim)
-    if len(factors) != ndim or not all(0 < f < math.inf for f in factors):
+    factors = _check.per_axis(factor, ndim, numbers.Real)
+    if not factors or not all(0 < f < math.inf for f in factors):
         raise ValueError(f"factor must be positive and finite, one or {ndim} (one per axis), got {factor!r}")
     return [max(1, round(n * f)) for n, f in zip(image.shape[2:], factors, strict=True)]
 

@@ -94,7 +94,7 @@ def grid_sample_adjoint(
 
 
 def _how(mode: str, padding_mode: str, align_corners: bool, ndim: int) -> _families.How:
-    if mode not in _ORDERS:
+    if mode not in tuple(_ORDERS):
         raise ValueError(f"mode must be one of {', '.join(_ORDERS)}, got {mode!r}")
     if padding_mode not in _PADDINGS:
         raise ValueError(f"padding_mode must be one of {', '.join(_PADDINGS)}, got {padding_mode!r}")

@@ -112,6 +112,33 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "box_sum: negative window": (lambda: ops.box_sum(IMAGE, -3), "-3"),
     "box_sum: number of windows": (lambda: ops.box_sum(IMAGE, (3, 3, 3)), r"\(3, 3, 3\)"),
     "box_sum: no window": (lambda: ops.box_sum(IMAGE, None), "None"),  # type: ignore[arg-type]
+    "ffd: spacing left out": (lambda: ops.ffd(FLOW, (4, 5), None), "spacing .*None"),
+    "ffd: spacing by name": (lambda: ops.ffd(FLOW, (4, 5), "44"), "spacing .*'44'"),
+    "ffd: spacing left out on one axis": (lambda: ops.ffd(FLOW, (4, 5), (4, None)), r"spacing .*\(4, None\)"),
+    "resize: factor by name": (lambda: ops.resize(IMAGE, factor="44"), "factor .*'44'"),
+    "resize: factor left out on one axis": (lambda: ops.resize(IMAGE, factor=(2, None)), r"factor .*\(2, None\)"),
+    "resize: factors in a tensor": (lambda: ops.resize(IMAGE, factor=torch.ones(2)), "factor"),
+    "resize_flow: a complex factor": (lambda: ops.resize_flow(FLOW, factor=2j), "factor .*2j"),
+    "box_sum: window left out": (lambda: ops.box_sum(IMAGE, None), "window .*None"),
+    "box_sum: fractional window": (lambda: ops.box_sum(IMAGE, 3.0), r"window .*3\.0"),
+    "identity: sizes by name": (lambda: ops.identity("45"), "shape .*'45'"),
+    "identity: a fractional size": (lambda: ops.identity((4, 5.5)), r"shape .*5\.5"),
+    "identity: a size left out": (lambda: ops.identity((None, 5)), "shape .*None"),
+    "pull: bounds in lists": (lambda: ops.pull(IMAGE, FLOW, 1, [["dct2"], ["dct2"]]), "bound .*dct2"),
+    "integrate: fractional steps": (lambda: ops.integrate(FLOW, 1.5), r"steps .*1\.5"),
+    "integrate: steps left out": (lambda: ops.integrate(FLOW, None), "steps .*None"),
+    "integrate: no step, unknown bound": (lambda: ops.integrate(FLOW, 0, 1, "nowhere"), "bound .*nowhere"),
+    "invert: fractional iterations": (lambda: ops.invert(FLOW, 1.5), r"iterations .*1\.5"),
+    "invert: negative iterations": (lambda: ops.invert(FLOW, -1), "iterations .*-1"),
+    "invert: tolerance left out": (lambda: ops.invert(FLOW, tolerance=None), "tolerance .*None"),
+    "invert: a tolerance that is no number": (lambda: ops.invert(FLOW, tolerance=NAN), "tolerance .*nan"),
+    "warp_labels: background left out": (lambda: ops.warp_labels(LABELS, FLOW, background=None), "background .*None"),
+    "warp_labels: sparse labels": (lambda: ops.warp_labels(LABELS.to_sparse(), FLOW), "labels .*dense"),
+    "warp_labels: modes in a list": (lambda: ops.warp_labels(LABELS, FLOW, ["linear"]), "mode .*linear"),
+    "grid_sample: modes in a list": (
+        lambda: ops.grid_sample(IMAGE, FLOW.movedim(1, -1), ["bilinear"]),
+        "mode .*bilinear",
+    ),
     "box_sum: image of 2 axes": (lambda: ops.box_sum(IMAGE[0, 0], 3), r"\(4, 5\)"),
 }
 
@@ -233,6 +260,15 @@ def test_warp_treats_non_finite_flows_alike() -> None:
         out, (image, flow), torch.full_like(out, NAN).masked_fill(out.isfinite(), 1)
     )
     assert by_image.isfinite().all() and (by_flow[:, :, 1] == 0).all()
+
+
+@pytest.mark.parametrize("entry", [NAN, INF])
+def test_a_matrix_that_is_not_finite_leaves_finite_gradients(entry: float) -> None:
+    image, flow = torch.randn(1, 1, 4, 5, requires_grad=True), torch.rand(1, 2, 4, 5, requires_grad=True)
+    matrix = torch.tensor([[[entry, 0, 0], [0.5, 1, 0]]], requires_grad=True)
+    out = ops.warp(image, flow, matrix=matrix)
+    by_image, by_flow, by_matrix = torch.autograd.grad(out, (image, flow, matrix), torch.ones_like(out))
+    assert not by_image.any() and not by_flow.any() and not by_matrix.any()
 
 
 @pytest.mark.parametrize("bound", reference.BOUNDS)
