@@ -25,9 +25,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "exhaustive" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    unasked = [] if "exhaustive" in config.option.markexpr else ["exhaustive"]
+    unasked += [] if torch.cuda.is_available() else ["cuda"]
+    left_out = [item for item in items if any(item.get_closest_marker(name) for name in unasked)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
