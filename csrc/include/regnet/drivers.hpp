@@ -3,8 +3,23 @@
 #include <algorithm>
 #include <cstdint>
 #include <vector>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #include "regnet/sampling.hpp"
 namespace regnet {
+
+// A large new result would come page by page, a fault each, at more cost than the sampling: ask for large pages.
+inline void in_large_pages(void* data, int64_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    constexpr uintptr_t page = 1 << 21;
+    const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+    const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + uintptr_t(bytes)) / page * page;
+    if (end > begin + page) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+    (void)data, (void)bytes;
+#endif
+}
 
 struct Cpu {
     int threads;
@@ -49,6 +64,7 @@ void for_samples(Cpu cpu, const Kernel& kernel) {
     const Segments<D> segments(kernel.samples());
     const int team = cpu.team(segments.voxels());
     const int64_t count = segments.batch * segments.per_batch;
+    in_large_pages(kernel.out.data, kernel.out.channels * segments.voxels() * int64_t(sizeof(*kernel.out.data)));
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < count; ++i) {
         const Kernel local = kernel;  // a copy whose address nobody else has stays in registers
