@@ -18,9 +18,9 @@ def invert(
     """The inverse displacement on the same grid: ``v(p) = -flow(p + v(p))``.
 
     By Newton's method at every voxel, a step halved where it does not help; so large and steep fields are inverted
-    too, as long as they do not fold. Two more steps are differentiable, which makes the first three derivatives those
-    of the inverse itself. Where to stop depends on the data: neither ``vmap`` nor ``torch.compile(fullgraph=True)``
-    can hold it.
+    too, as long as they do not fold. Two more steps are differentiable, which makes the first and second derivatives
+    those of the inverse itself. Where to stop depends on the data: neither ``vmap`` nor
+    ``torch.compile(fullgraph=True)`` can hold it.
 
     Args:
         flow: ``(N, D, *spatial)``, voxels.
