@@ -41,10 +41,11 @@ clean:
 	rm -rf .venv build demo
 
 # The build tools come first: the editable install builds with those of .venv, so that a rebuild takes seconds.
+# setuptools is for a dependency that PyPI has as a source only, and older ones would need another package for it.
 .venv/.packages: constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "regnet needs Python 3.10 or newer: make PYTHON=python3.12 …")'
 	@$(PYTHON) -m venv .venv || { echo "no venv module: install your system's python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install -c constraints.txt scikit-build-core pybind11 cmake ninja
+	$(BIN)/python -m pip install -c constraints.txt setuptools scikit-build-core pybind11 cmake ninja
 	$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 
