@@ -3,6 +3,8 @@
 import sys
 
 from regnet.cli.main import main
+from regnet.memory import keep_freed
 
 if __name__ == "__main__":
+    keep_freed()
     sys.exit(main(["train", *sys.argv[1:]]))

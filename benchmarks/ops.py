@@ -6,7 +6,8 @@ float32, one volume, bound dct2, a smooth displacement of a few voxels. The figu
 faster); for one call on a tiny volume, ours over the peer's; for memory, our fields. "scales" is our time with one
 thread over ours with two, "of" the same of a plain OpenMP loop that took its turns among the calls: a row of two
 threads is judged where that loop scales by 1.7 or more. scipy has one thread, and so has grid_sample for one volume,
-whatever it is given. Wants that name no threads are judged with two, the one of scipy with one.
+whatever it is given. Freed memory stays with the process, as in the commands of regnet, so that nobody pays for fresh
+pages. Wants that name no threads are judged with two, the one of scipy with one.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from rows import ENOUGH, MEMORY, Row, compare, memory
 
+from regnet.memory import keep_freed
 from regnet.ops._core import backend
 
 HEADINGS = ("operation", "size", "thr", "ours", "theirs", "unit", "peer", "figure", "must", "aim", "so", "scales")
@@ -61,6 +63,7 @@ def main() -> None:
     args = parser.parse_args()
     if backend("cpu") != "native":
         parser.error("plain torch computes here (REGNET_BACKEND, or nothing is compiled): there is nothing to compare")
+    keep_freed()
     results = []
     with Console(stderr=True).status("") as status:
         for row in measured(QUICK if args.quick else Sizes(), args.only, args.peers, args.quick):

@@ -41,7 +41,8 @@ Cpu device(const Team& team, const char*) { return {std::get<0>(team), std::get<
 Where where(const Tensor& coords, bool relative, const Tensor& matrix) { return {ref(coords), relative, ref(matrix)}; }
 
 Options options(const std::vector<int>& order, const std::vector<int>& bound, int extrapolate) {
-    Options o{{}, {}, Extrapolate(extrapolate)};
+    constexpr int silent = 4;  // as in ops/_families.py
+    Options o{{}, {}, Extrapolate(extrapolate % silent), extrapolate & silent ? 0. : std::numeric_limits<double>::quiet_NaN()};
     if (order.size() > 3 || bound.size() != order.size()) throw std::invalid_argument("expected an order and a bound for each of at most 3 axes");
     for (size_t d = 0; d < order.size(); ++d) { o.order[d] = order[d]; o.bound[d] = Bound(bound[d]); }
     return o;

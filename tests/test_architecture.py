@@ -19,6 +19,7 @@ MIDDLE = OPERATORS | {"io", "losses", "metrics", "models", "data", "report"}
 MAY_IMPORT = {
     "errors": set(),
     "config": set(),
+    "memory": set(),
     "ops": BASIS,
     "spatial": BASIS | {"ops"},
     "io": OPERATORS,
@@ -29,7 +30,7 @@ MAY_IMPORT = {
     "report": OPERATORS | {"io", "metrics"},
     "training": MIDDLE | {"config"},
     "inference": MIDDLE | {"config"},
-    "cli": MIDDLE | {"config", "training", "inference"},
+    "cli": MIDDLE | {"config", "memory", "training", "inference"},
     "__main__": {"cli"},
 }
 

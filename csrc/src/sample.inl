@@ -9,7 +9,7 @@ void sample(Device device, int k, const TensorRef& coeff, const Where& where, co
             constexpr int D = decltype(dim)::value;
             using T = std::remove_reference_t<decltype(how.view_low[0])>;
             for_samples<D, T>(device, Sample<D, decltype(order)::value, K, T>{
-                View<D, const T>(coeff), Coords<D, T>(where.coords, where.relative, where.matrix), View<D, T>(out), how});
+                View<D, const T>(coeff), Coords<D, T>(where.coords, where.relative, where.matrix), View<D, T>(out), how, T(options.nowhere)});
         });
     });
 }

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from regnet import __version__
+from regnet.memory import keep_freed
 
 VERBS = {
     "train": "train a registration network",
@@ -43,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status: 0; 2 for a mistake of the user's; 1 for anything else that went wrong. Either was told in one line
         on stderr. With ``REGNET_TRACEBACK=1`` the exception is raised instead.
     """
+    if argv is None:
+        keep_freed()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         # Only the verb that is asked for is imported: `regnet info` should not wait for a training framework.

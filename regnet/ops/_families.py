@@ -29,7 +29,12 @@ class How(NamedTuple):
     bound: list[int]
     extrapolate: int
 
+    def silent(self) -> "How":
+        """For what a derivative samples: at a NaN coordinate 0, where the value itself is NaN."""
+        return self._replace(extrapolate=self.extrapolate | SILENT)
 
+
+SILENT = 4  # added to the code of extrapolate; the core knows it
 # --- the kernels, and the shapes they give ---------------------------------------------------------------------------
 
 _HOW = "bool relative, int[] order, int[] bound, int extrapolate"
@@ -259,7 +264,7 @@ class _Sample(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, dcoeff, dcoords, dmatrix, *_):  # type: ignore[no-untyped-def]
         coeff, coords, matrix = ctx.saved_tensors
-        k, how = ctx.k, ctx.how
+        k, how = ctx.k, ctx.how.silent()
         dx = _tangent(coords, matrix, dcoords, dmatrix, how)
         out = sample(dcoeff, coords, matrix, k, how) if dcoeff is not None else 0
         if dx is not None:
@@ -286,7 +291,7 @@ def _scatter_backward(ctx: Any, grad: Tensor | None) -> tuple:
     if grad is None:
         return (None,) * 9
     value, coords, matrix = ctx.saved_tensors
-    grad_value = sample(grad, coords, matrix, ctx.k, ctx.how) if ctx.needs_input_grad[0] else None
+    grad_value = sample(grad, coords, matrix, ctx.k, ctx.how.silent()) if ctx.needs_input_grad[0] else None
     grads = _coords_gradients(
         ctx, lambda: contract(grad, coords, matrix, value, ctx.k, ctx.how), coords, matrix, ctx.how, 1
     )
@@ -351,7 +356,7 @@ def _contract_backward(ctx: Any, grad: Tensor | None) -> tuple:
     )
     grad_value = None
     if ctx.needs_input_grad[3]:
-        grad_value = _inner(sample(coeff, coords, matrix, k + 1, how), grad, k)
+        grad_value = _inner(sample(coeff, coords, matrix, k + 1, how.silent()), grad, k)
     return grad_coeff, *grads, grad_value, *[None] * 5
 
 

@@ -77,7 +77,7 @@ class _Interpolate(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx, dimage, dcoords, dmatrix, *_):  # type: ignore[no-untyped-def]
-        (image, coords, matrix), how = ctx.saved_tensors, ctx.how
+        (image, coords, matrix), how = ctx.saved_tensors, ctx.how.silent()
         dx = _families._tangent(coords, matrix, dcoords, dmatrix, how)
         out = interpolate(dimage, coords, matrix, how) if dimage is not None else 0
         if dx is not None:

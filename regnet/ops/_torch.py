@@ -17,6 +17,7 @@ from torch import Tensor
 from regnet.ops._torch_taps import taps
 from regnet.ops.options import bound_codes, extrapolate_code
 
+_SILENT = 4  # in the code of extrapolate: 0 where a coordinate is NaN, which a derivative wants
 _MARGINS = (0.05, math.inf, 0.55)  # how far from the outer voxels a sample is in view, by the code of extrapolate
 
 
@@ -52,7 +53,7 @@ def _points(
     if matrix is not None:
         x = x.clamp(-1e18, 1e18)  # as good as infinite, but times 0 it is 0
         x = (matrix[:, :, :-1, None] * x[:, None]).sum(2) + matrix[:, :, -1:]
-    margin, view = _MARGINS[extrapolate], (x.abs() < 2.0**30).all(1)
+    margin, view = _MARGINS[extrapolate % _SILENT], (x.abs() < 2.0**30).all(1)
     for along, n in zip(x.unbind(1), shape, strict=True):
         view = view & (along >= -margin) & (along <= n - 1 + margin)
     return torch.where(view[:, None], x, 0), view[:, None], x.isnan().any(1, keepdim=True)
@@ -73,7 +74,7 @@ def sample(coeff: Tensor, coords: Tensor, matrix: Tensor | None, k: int, *how: A
     out = coeff.new_empty([batch, channels, *[len(shape)] * k, *coords.shape[2:]])
     flat = out.view(batch, channels, len(shape) ** k, x.shape[2])
     torch.stack([sums[degrees] for degrees in _entries(len(shape), k)], 2, out=flat)
-    flat.masked_fill_(~view[:, None], 0).masked_fill_(nowhere[:, None], math.nan)
+    flat.masked_fill_(~view[:, None], 0).masked_fill_(nowhere[:, None], 0 if extrapolate & _SILENT else math.nan)
     return out
 
 

@@ -241,11 +241,33 @@ def test_invalid_coordinates_have_no_gradient_even_under_a_nan_cotangent(bound: 
     by_coeff, by_coords = torch.autograd.grad(ops.pull(coeff, coords, order, bound), (coeff, coords), value)
     assert by_coeff.isfinite().all() and (by_coords[:, :, :2] == 0).all()
     assert by_coords.isfinite().all() and by_coords.abs().sum() > 0
-    (by_coords,) = torch.autograd.grad(ops.push(value, coords, (5, 4), order, bound), coords, torch.ones(1, 2, 5, 4))
-    assert (by_coords[:, :, :2] == 0).all()
+    value.requires_grad_()
+    pushed = ops.push(value, coords, (5, 4), order, bound)
+    by_value, by_coords = torch.autograd.grad(pushed, (value, coords), torch.ones(1, 2, 5, 4))
+    assert (by_value[:, :, :2] == 0).all() and (by_coords[:, :, :2] == 0).all()
+    value = value.detach()
     value = value[:, :, None].expand(1, 2, 2, 3, -1)
     by_coeff, by_coords = torch.autograd.grad(ops.grad(coeff, coords, order, bound), (coeff, coords), value)
     assert by_coeff.isfinite().all() and (by_coords[:, :, :2] == 0).all()
+
+
+@pytest.mark.parametrize("order", [1, 3])
+def test_at_invalid_coordinates_forward_and_second_derivatives_are_zero_too(order: int) -> None:
+    coeff = torch.randn(1, 2, 5, 4)
+    coords = invalid_coords(torch.float32)
+    moved = (torch.randn_like(coeff), torch.randn_like(coords))
+    for function in (
+        lambda c, x: ops.pull(c, x, order),
+        lambda c, x: ops.grad(c, x, order),
+        lambda c, x: ops.warp(c, x, order),
+    ):
+        _, tangent = torch.func.jvp(function, (coeff, coords), moved)
+        assert (tangent[..., :2, :] == 0).all() and tangent[..., 2, :].abs().sum() > 0
+    value = torch.ones(1, 2, 3, len(INVALID), requires_grad=True)
+    coords.requires_grad_()
+    (by_coords,) = torch.autograd.grad(ops.pull(coeff, coords, order), coords, value, create_graph=True)
+    (by_value,) = torch.autograd.grad(by_coords, value, torch.ones_like(by_coords))
+    assert (by_value[:, :, :2] == 0).all() and by_value.isfinite().all()
 
 
 def test_warp_treats_non_finite_flows_alike() -> None:

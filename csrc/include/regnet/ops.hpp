@@ -8,6 +8,7 @@ struct Options {
     int order[3];
     Bound bound[3];
     Extrapolate extrapolate;
+    double nowhere;  // the value of a sample whose coordinate is NaN
 };
 struct Where {  // coordinates: (N, D, *out); relative to the voxel itself or not; matrix (N, D, D + 1) or data == null
     TensorRef coords;

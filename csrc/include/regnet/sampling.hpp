@@ -13,6 +13,7 @@ struct Sample {
     Coords<D, T> coords;
     View<D, T> out;         // (N, C * D^K, *out)
     Interp<D, T> how;
+    T nowhere;              // the value at a NaN coordinate
 
     struct Row { typename Coords<D, T>::Row x; const T* source; T* out; Slab slab; };
     REGNET_HD const View<D, T>& samples() const { return out; }
@@ -30,7 +31,7 @@ REGNET_UNROLL(32)
         }
     }
     REGNET_HD void miss(const Row& row, int64_t j, Place where) const {
-        const T value = where == Place::nowhere ? std::numeric_limits<T>::quiet_NaN() : T(0);
+        const T value = where == Place::nowhere ? nowhere : T(0);
         for (int64_t c = 0; c < out.channels; ++c) row.out[c * out.stride_c + j * out.step()] = value;
     }
 };
