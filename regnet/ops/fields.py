@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
+from regnet.ops._how import How
 from regnet.ops._interpolate import interpolate
-from regnet.ops.options import Bound, Extrapolate, Order, bound_codes, extrapolate_code, order_codes
+from regnet.ops.options import Bound, Extrapolate, Order
 from regnet.ops.sampling import ready
 
 
@@ -58,7 +59,7 @@ def warp(
     if matrix is not None:
         _check.affine("matrix", matrix, ndim)
     batch, dtype = _check.together(image=image, flow=flow, matrix=matrix)
-    how = _families.How(True, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
+    how = How.of(True, ndim, order, bound, extrapolate)
     _check.voxels("image", image.shape[2:], flow)
     affine = None if matrix is None else ready(matrix, batch, dtype)
     if prefilter and max(how.order) > 1:
@@ -111,7 +112,7 @@ def integrate(velocity: Tensor, steps: int = 7, order: Order = 1, bound: Bound =
     """
     _check.field("velocity", velocity)
     _check.count("steps", steps)
-    order_codes(order, velocity.ndim - 2), bound_codes(bound, velocity.ndim - 2)  # even where there is no step
+    How.of(True, velocity.ndim - 2, order, bound)  # even where there is no step
     _, dtype = _check.together(velocity=velocity)
     flow = velocity.to(dtype) * 0.5**steps
     for _ in range(steps):

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
+from regnet.ops._how import How
 from regnet.ops.jacobian import determinant, jacobian, unit
-from regnet.ops.options import Bound, Order, bound_codes, extrapolate_code, order_codes
+from regnet.ops.options import Bound, Order
 from regnet.ops.prefilter import prefilter
 
 
@@ -39,13 +40,12 @@ def invert(
     """
     ndim = _check.field("flow", flow)
     _, dtype = _check.together(flow=flow)
-    orders = order_codes(order, ndim)
-    if 0 in orders:
+    how = How.of(True, ndim, order, bound)
+    if 0 in how.order:
         raise ValueError(f"a field of order 0 has no slope to invert; use order 1 or more on every axis, got {order!r}")
     _check.count("iterations", iterations)
     if not isinstance(tolerance, numbers.Real) or not tolerance >= 0:
         raise ValueError(f"tolerance must be a number of voxels, 0 or more, got {tolerance!r}")
-    how = _families.How(True, orders, bound_codes(bound, ndim), extrapolate_code(True))
     coeff = prefilter(flow.to(dtype), order, bound)
     differences = jacobian(flow.detach().to(dtype))
     with torch.no_grad():
@@ -64,12 +64,10 @@ def invert(
     return inverse.to(flow.dtype)
 
 
-def _searched(
-    coeff: Tensor, differences: Tensor, iterations: int, tolerance: float, how: _families.How
-) -> tuple[Tensor, Tensor]:
+def _searched(coeff: Tensor, differences: Tensor, iterations: int, tolerance: float, how: How) -> tuple[Tensor, Tensor]:
     """The best inverse that was found, and by how much it misses, squared: (N, D, *sp) and (N, 1, *sp)."""
     ndim, inverse = coeff.shape[1], torch.zeros_like(coeff)
-    smooth = _families.How(True, [1] * ndim, bound_codes("replicate", ndim), how.extrapolate)
+    smooth = How.of(True, ndim, 1, "replicate")
     missing = _missing(coeff, inverse, how)
     distance = missing.square().sum(1, keepdim=True)
     step = torch.ones_like(distance)
@@ -94,12 +92,12 @@ def _searched(
     return inverse, distance
 
 
-def _slope(coeff: Tensor, inverse: Tensor, how: _families.How) -> Tensor:
+def _slope(coeff: Tensor, inverse: Tensor, how: How) -> Tensor:
     """(N, D, D, *sp): of the map p + flow(p), at p + inverse(p)."""
     return _families.sample(coeff, inverse, None, 1, how) + unit(coeff.shape[1], coeff.dtype, coeff.device)
 
 
-def _missing(coeff: Tensor, inverse: Tensor, how: _families.How) -> Tensor:
+def _missing(coeff: Tensor, inverse: Tensor, how: How) -> Tensor:
     """What is left of p after going to p + inverse(p) and back by the field."""
     return inverse + _families.sample(coeff, inverse, None, 0, how)
 

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _core, _torch
-from regnet.ops._families import _fold, _unfold
-from regnet.ops._library import define, plain
+from regnet.ops._library import define, fold, unfold
 from regnet.ops.sampling import ready
 
 _MODES = {"nearest": 0, "linear": 1}
@@ -54,8 +53,7 @@ def warp_labels(
     affine = None if matrix is None else ready(matrix.detach(), batch, dtype)
     voters, places = ready(labels, batch, labels.dtype), ready(flow.detach(), batch, dtype)
     bits = int(background) - (2**64 if background >= 2**63 else 0)  # an operator takes int64
-    call: Any = _vote_op if plain(labels) else _Vote.apply
-    return call(voters, places, affine, _MODES[mode], bits)
+    return _vote(voters, places, affine, _MODES[mode], bits)
 
 
 def _vote_fake(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int, background: int) -> Tensor:
@@ -71,26 +69,17 @@ def _vote_kernel(labels: Tensor, flow: Tensor, matrix: Tensor | None, order: int
     return out
 
 
-_vote_op = define(
+def _vote_vmap(info: Any, in_dims: tuple, labels: Tensor, flow: Tensor, matrix: Tensor | None, *rest: int) -> Any:
+    return unfold(info.batch_size, _vote(*fold(info.batch_size, in_dims, labels, flow, matrix), *rest)), 0
+
+
+_vote = define(
     "vote",
     "(Tensor labels, Tensor flow, Tensor? matrix, int order, int background) -> Tensor",
     _vote_kernel,
     _vote_fake,
+    backward=None,
+    setup=None,
+    jvp=None,
+    vmap=_vote_vmap,
 )
-
-
-class _Vote(torch.autograd.Function):
-    """Labels have no derivative: this is here for ``vmap`` alone."""
-
-    @staticmethod
-    def forward(*args: Any) -> Tensor:
-        return _vote_op(*args)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
-        ctx.mark_non_differentiable(output)
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple, labels: Tensor, flow: Tensor, matrix: Tensor | None, *rest: int) -> Any:
-        folded = _fold(info.batch_size, in_dims, labels, flow, matrix)
-        return _unfold(info.batch_size, _Vote.apply(*folded, *rest)), 0

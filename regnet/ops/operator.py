@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
-from regnet.ops.options import BOUNDS, Bound, Extrapolate, Order, bound_codes, derivable, extrapolate_code, order_codes
+from regnet.ops._how import How
+from regnet.ops.options import BOUNDS, Bound, Extrapolate, Order, derivable
 from regnet.ops.prefilter import spline_filter
 from regnet.ops.sampling import ready
 
@@ -46,9 +47,8 @@ class SamplingOperator:
         if deriv not in (0, 1, 2):
             raise ValueError(f"deriv must be 0 (values), 1 or 2, got {deriv!r}")
         self.deriv = int(deriv)
-        orders = order_codes(order, ndim)
-        derivable(orders, self.deriv)
-        self._how = _families.How(False, orders, bound_codes(bound, ndim), extrapolate_code(extrapolate))
+        self._how = How.of(False, ndim, order, bound, extrapolate)
+        derivable(self._how.order, self.deriv)
         self._filters = prefilter
 
     @property

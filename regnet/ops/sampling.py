@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
-from regnet.ops.options import Bound, Extrapolate, Order, bound_codes, derivable, extrapolate_code, order_codes
+from regnet.ops._how import How
+from regnet.ops.options import Bound, Extrapolate, Order, derivable
 
 
 def pull(
@@ -95,7 +96,7 @@ def push(
         )
     sizes = _check.shape("shape", shape, ndim)
     batch, dtype = _check.together(value=value, coords=coords)
-    how = _families.How(False, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
+    how = How.of(False, ndim, order, bound, extrapolate)
     _check.voxels("the target", sizes, value)
     out = _families.scatter(ready(value, batch, dtype), ready(coords, batch, dtype), None, sizes, 0, how)
     return out.to(value.dtype)
@@ -113,7 +114,7 @@ def _sample(coeff: Tensor, coords: Tensor, k: int, order: Order, bound: Bound, e
     ndim = _check.field("coords", coords)
     _check.image("coeff", coeff, ndim)
     batch, dtype = _check.together(coeff=coeff, coords=coords)
-    how = _families.How(False, order_codes(order, ndim), bound_codes(bound, ndim), extrapolate_code(extrapolate))
+    how = How.of(False, ndim, order, bound, extrapolate)
     derivable(how.order, k)
     _check.voxels("coeff", coeff.shape[2:], coords)
     return _families.sample(ready(coeff, batch, dtype), ready(coords, batch, dtype), None, k, how).to(coeff.dtype)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regnet.ops import _check, _families
+from regnet.ops._how import How
 from regnet.ops.options import KEYS, bound_codes, extrapolate_code
 
 _ORDERS = {"bilinear": 1, "nearest": 0, "bicubic": KEYS}
@@ -93,13 +94,13 @@ def grid_sample_adjoint(
     return _depending(out, grid) if mode == "nearest" else out
 
 
-def _how(mode: str, padding_mode: str, align_corners: bool, ndim: int) -> _families.How:
+def _how(mode: str, padding_mode: str, align_corners: bool, ndim: int) -> How:
     if mode not in tuple(_ORDERS):
         raise ValueError(f"mode must be one of {', '.join(_ORDERS)}, got {mode!r}")
     if padding_mode not in _PADDINGS:
         raise ValueError(f"padding_mode must be one of {', '.join(_PADDINGS)}, got {padding_mode!r}")
     bound = _BOUNDS.get(padding_mode, "dct1" if align_corners else "dct2")
-    return _families.How(False, [_ORDERS[mode]] * ndim, bound_codes(bound, ndim), extrapolate_code(True))
+    return How(False, [_ORDERS[mode]] * ndim, bound_codes(bound, ndim), extrapolate_code(True))
 
 
 def _voxels(
