@@ -4,7 +4,11 @@ ITK's world is LPS: the change to RAS is here alone.
 """
 
 import math
+import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +54,8 @@ def open_header(path: Path) -> Header:
     reader = sitk.ImageFileReader()
     reader.SetFileName(str(path))
     try:
-        reader.ReadImageInformation()
+        with _silence():
+            reader.ReadImageInformation()
         shape, channels = reader.GetSize(), reader.GetNumberOfComponents()
         kind = sitk.GetPixelIDValueAsString(reader.GetPixelIDValue())
         dtype = _numbers(sitk, reader.GetPixelIDValue())
@@ -85,9 +90,11 @@ def read(found: Header, dtype: torch.dtype | None = torch.float32) -> Tensor:
     """
     sitk = _simpleitk(found.path)
     try:
-        array = sitk.GetArrayViewFromImage(found.reader.Execute()).T.reshape(found.grid.shape)
+        with _silence():
+            image = found.reader.Execute()  # its memory is that of the array
     except (RuntimeError, MemoryError) as error:
         raise InputError(f"{found.path}: truncated or damaged ({_reason(error)})") from error
+    array = sitk.GetArrayViewFromImage(image).T.reshape(found.grid.shape)
     if dtype is None:
         return voxels.integers(array, found.path).contiguous()
     return torch.from_numpy(voxels.plain(array)).to(dtype).contiguous()
@@ -152,6 +159,20 @@ def _numbers(sitk: Any, pixel: int) -> np.dtype | None:
     names = ("UInt8", "Int8", "UInt16", "Int16", "UInt32", "Int32", "UInt64", "Int64", "Float32", "Float64")
     known = {getattr(sitk, f"sitk{name}"): np.dtype(name.lower()) for name in names}
     return known.get(pixel)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Without what ITK's readers print of a damaged file: it gets one line, ours."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
 
 
 def _reason(error: BaseException) -> str:
