@@ -158,7 +158,9 @@ def _quiet() -> Iterator[None]:
     before = imageglobals.logger.disabled
     imageglobals.logger.disabled = True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # nibabel leaves .mgh files to the garbage collector
+            yield
     finally:
         imageglobals.logger.disabled = before
 

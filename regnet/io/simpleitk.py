@@ -93,7 +93,7 @@ def read(found: Header, dtype: torch.dtype | None = torch.float32) -> Tensor:
         with _silence():
             image = found.reader.Execute()  # its memory is that of the array
     except (RuntimeError, MemoryError) as error:
-        raise InputError(f"{found.path}: truncated or damaged ({_reason(error)})") from error
+        raise InputError(f"{found.path}: truncated or damaged") from error
     array = sitk.GetArrayViewFromImage(image).T.reshape(found.grid.shape)
     if dtype is None:
         return voxels.integers(array, found.path).contiguous()
