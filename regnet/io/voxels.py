@@ -69,6 +69,13 @@ def volume_shape(image: Any) -> tuple[int, int, int]:
     return shape[0], shape[1], shape[2]
 
 
+def are_integers(image: Any) -> bool:
+    """Whether a nibabel image's numbers are integers, without a slope."""
+    data = image.dataobj
+    scaled = nib.is_proxy(data) and (data.slope, data.inter) != (1, 0)
+    return np.dtype(data.dtype).kind in "iu" and not scaled
+
+
 def read_volumes(image: Any, name: object, dtype: torch.dtype | None = torch.float32) -> Iterator[Tensor]:
     """The volumes of an image one after the other, scaled, each ``(X, Y, Z)`` and contiguous.
 
