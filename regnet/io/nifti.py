@@ -13,7 +13,7 @@ import torch
 from nibabel import imageglobals
 
 from regnet.errors import InputError
-from regnet.io.voxels import READ_ERRORS, check_promise, read_volumes, volume_shape
+from regnet.io.voxels import check_promise, read_volumes, volume_shape
 from regnet.spatial.grid import Grid
 
 # Millimetres per unit of the affine, by the spatial bits of xyzt_units (metre, micron); else millimetres are meant.
@@ -36,7 +36,7 @@ def open_volume(path: Path) -> Any:
     try:
         with _quiet():
             image: Any = nib.load(path)
-    except READ_ERRORS as error:
+    except Exception as error:  # damaged headers raise whatever their bytes happen to mean
         raise InputError(f"{path}: truncated, damaged or not an image ({_line(error)})") from error
     if not isinstance(image, nib.Nifti1Image | nib.MGHImage):
         raise InputError(f"{path}: not an image but {type(image).__name__}; NIfTI or MGH is needed")
