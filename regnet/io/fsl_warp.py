@@ -79,12 +79,14 @@ def _from_splines(image: Any, path: Path, moving: Grid, fixed: Grid) -> Transfor
             f"{path}: is of a fixed image of {size} voxels of {spacing} mm, not of {fixed.shape} of "
             f"{[round(step, 4) for step in fixed.spacing]} mm"
         )
-    to_voxel = torch.linalg.solve(fixed.affine, fsl_affine.millimetres(fixed).affine)[:-1, :-1]
-    control = torch.tensordot(to_voxel.float(), coefficients, dims=1)
+    matrix = torch.from_numpy(header.get_sform())
+    first = fsl_affine.to_world(matrix, path, moving, fixed)
+    # FNIRT takes x to M^-1 x + d(x), which is M^-1 (x + M d(x)).
+    to_voxel = torch.linalg.solve(fixed.affine, fsl_affine.millimetres(fixed).affine) @ matrix
+    control = torch.tensordot(to_voxel[:-1, :-1].float(), coefficients, dims=1)
     # FNIRT leaves out a last knot whose weight is 0 everywhere.
     missing = [max(0, (n - 1) // k + 4 - have) for n, k, have in zip(size, knots, control.shape[1:], strict=True)]
     control = functional.pad(control, [int(end) for count in reversed(missing) for end in (0, min(count, 1))])
-    first = fsl_affine.to_world(torch.from_numpy(header.get_sform()), path, moving, fixed)
     try:
         return chain([FFD(control, fixed, knots), first])
     except ValueError as error:
