@@ -4,7 +4,7 @@ from regnet.spatial.affine import Affine
 from regnet.spatial.composite import Composite, chain, compose
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.ffd import FFD
-from regnet.spatial.grid import Grid, canonical, matrix
+from regnet.spatial.grid import Grid, canonical, matrix, orthogonal
 from regnet.spatial.points import unmap_points
 from regnet.spatial.resample import coefficients_, in_view, resample, resample_labels
 from regnet.spatial.transform import Transform
@@ -25,6 +25,7 @@ __all__ = [
     "compose",
     "in_view",
     "matrix",
+    "orthogonal",
     "reorient",
     "resample",
     "resample_labels",
