@@ -61,8 +61,8 @@ def load_numbers(image: Any, name: object, dtype: Any = np.float64) -> np.ndarra
     except MemoryError as error:
         raise InputError(f"{name}: the {shape} voxels do not fit into memory") from error
     into = torch.from_numpy(out)
-    for k, volume in enumerate(read_volumes(image, name, into.dtype)):
-        into[k] = volume
+    for _ in read_volumes(image, name, into.dtype, into):
+        pass
     return np.moveaxis(out, 0, -1).reshape(shape, order="F" if len(shape) > 4 else "C")
 
 
