@@ -1,6 +1,7 @@
 """NIfTI and MGH files below the level of images: opening them, and where their voxels lie."""
 
 import gzip
+import itertools
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -80,7 +81,22 @@ def affine_mm(image: Any, name: object) -> np.ndarray:
             f"{name}: has neither sform nor qform; taken as LAS about its centre (other software may differ)",
             stacklevel=2,
         )
+    elif isinstance(header, nib.Nifti1Header) and header["sform_code"] and header["qform_code"]:
+        _compare(header, name)
     return affine
+
+
+def _compare(header: Any, name: object) -> None:
+    """Warn of a header whose sform and qform put a corner of the image more than a tenth of a millimetre apart."""
+    last = np.array([max(n - 1, 0) for n in (*header.get_data_shape(), 1, 1, 1)[:3]])
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * last
+    gap = (header.get_sform() - header.get_qform()) * _millimetres(header)
+    apart = float(np.linalg.norm(corners @ gap[:3, :3].T + gap[:3, 3], axis=1).max())
+    if apart > 0.1:
+        warnings.warn(
+            f"{name}: sform and qform differ by up to {apart:.2g} mm; the sform is taken (other software may differ)",
+            stacklevel=3,
+        )
 
 
 def best_affine(header: Any) -> np.ndarray:
