@@ -87,16 +87,21 @@ def affine_mm(image: Any, name: object) -> np.ndarray:
 
 
 def _compare(header: Any, name: object) -> None:
-    """Warn of a header whose sform and qform put a corner of the image more than a tenth of a millimetre apart."""
-    last = np.array([max(n - 1, 0) for n in (*header.get_data_shape(), 1, 1, 1)[:3]])
-    corners = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * last
-    gap = (header.get_sform() - header.get_qform()) * _millimetres(header)
-    apart = float(np.linalg.norm(corners @ gap[:3, :3].T + gap[:3, 3], axis=1).max())
-    if apart > 0.1:
+    """Warn of a header whose sform and qform put a corner of the image more than a tenth of a voxel apart."""
+    apart = float(_apart(header) * _millimetres(header)[0, 0])
+    if apart > 0.1 * float(np.linalg.norm(best_affine(header)[:3, :3], axis=0).min()):
         warnings.warn(
             f"{name}: sform and qform differ by up to {apart:.2g} mm; the sform is taken (other software may differ)",
             stacklevel=3,
         )
+
+
+def _apart(header: Any) -> float:
+    """How far apart a NIfTI header's sform and qform put a corner of the image, in its own unit of length."""
+    last = np.array([max(n - 1, 0) for n in (*header.get_data_shape(), 1, 1, 1)[:3]])
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * last
+    gap = header.get_sform() - header.get_qform()
+    return float(np.linalg.norm(corners @ gap[:3, :3].T + gap[:3, 3], axis=1).max())
 
 
 def best_affine(header: Any) -> np.ndarray:
@@ -155,7 +160,7 @@ def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
         sform = qform = 0 if silent else 1
     header.set_qform(affine, qform)
     header.set_sform(affine, sform)
-    if qform and not np.allclose(header.get_qform(), affine, atol=1e-3 * np.abs(affine[:3, :3]).max()):
+    if qform and _apart(header) > 0.05 * float(np.linalg.norm(affine[:3, :3], axis=0).min()):
         # A quaternion holds no shear: leave the sform to say it alone.
         header.set_sform(affine, sform or qform)
         header["qform_code"] = 0
