@@ -11,8 +11,8 @@ from regnet.cli.options import add_background, add_overwrite, add_threads, set_t
 from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
 from regnet.io import ImageFile, open_image, read_header, read_points
+from regnet.io.image import SUFFIXES
 from regnet.io.points import SPACES
-from regnet.io.writer import SUFFIXES
 from regnet.spatial.vectors import MODES
 
 

@@ -58,7 +58,10 @@ def write(path: Path, field: Displacement, moving: Grid, like: Image | Grid | No
 
 def _from_npz(path: Path) -> np.ndarray:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise InputError(f"{path}: a single array, not an .npz archive")
             if len(file.files) != 1:
                 raise InputError(f"{path}: holds {len(file.files)} arrays, one is needed")
             array = file[file.files[0]]

@@ -14,12 +14,11 @@ from regnet.errors import InputError
 from regnet.io import nifti, picture, simpleitk
 from regnet.io.atomic import atomic_path
 from regnet.io.gz import GzipWriter
-from regnet.io.image import Image
+from regnet.io.image import SUFFIXES, Image
 from regnet.io.image_file import ImageFile, suffix_of
 from regnet.io.voxels import smallest
 from regnet.spatial.grid import Grid
 
-SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", *simpleitk.WRITTEN, *picture.SUFFIXES)
 _MGH = (".mgz", ".mgh")
 _MGH_TYPES = (np.uint8, np.int16, np.int32, np.float32)
 _TIME_BITS = 56  # of xyzt_units
