@@ -92,7 +92,8 @@ def _compare(header: Any, name: object) -> None:
         apart = float(_apart(header) * _millimetres(header)[0, 0])
     except ValueError:  # a qform that is no rotation cannot be preferred by anybody
         return
-    if apart > 0.1 * float(np.linalg.norm(best_affine(header)[:3, :3], axis=0).min()):
+    step = float(np.linalg.norm(best_affine(header)[:3, :3], axis=0).min())
+    if step and apart > 0.1 * step:  # a step of nothing is refused, with a line of its own
         warnings.warn(
             f"{name}: sform and qform differ by up to {apart:.2g} mm; the sform is taken (other software may differ)",
             stacklevel=3,

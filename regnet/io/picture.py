@@ -4,6 +4,7 @@ As ITK reads them: the first axis is the column (to the right on the screen, the
 (downwards, posterior), and the first pixel's centre is the origin.
 """
 
+import logging
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from PIL.TiffImagePlugin import TiffImageFile
 
 from regnet.errors import InputError
 from regnet.spatial.grid import Grid, per_axis
+
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # a damaged picture gets one line, ours
 
 SUFFIXES = (".png", ".tif", ".tiff")
 _GREY_MODES = ("1", "L", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")

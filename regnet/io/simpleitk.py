@@ -24,6 +24,8 @@ from regnet.spatial.grid import Grid
 
 SUFFIXES = (".nrrd", ".nhdr", ".mha", ".mhd")
 WRITTEN = (".nrrd", ".mha")  # the others are two files, which cannot take their place at once
+_META = (".mha", ".mhd")
+_MOST_AXES = 4
 _DEFLATE = 1032  # no deflated stream grows by more than this factor
 _DETACHED = re.compile(rb"^(?:ElementDataFile\s*=|data ?file:)\s*(.+?)\s*$", re.MULTILINE | re.IGNORECASE)
 _HEADER = 1 << 16  # bytes within which a header names the file of its data
@@ -51,6 +53,8 @@ def open_header(path: Path) -> Header:
         raise InputError(f"{path}: is not a file" if path.exists() else f"{path}: no such file")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
+    if path.suffix.lower() in _META:
+        _check_meta(path)
     reader = sitk.ImageFileReader()
     reader.SetFileName(str(path))
     try:
@@ -136,6 +140,27 @@ def _affine(reader: Any) -> np.ndarray:
 
 def _flip(ndim: int) -> np.ndarray:
     return np.array([-1.0, -1.0, 1.0])[:ndim]
+
+
+def _check_meta(path: Path) -> None:
+    """Refuse a MetaImage header that ITK does not survive: it believes any number of axes.
+
+    Raises:
+        InputError: no numbers that fit together, or no name of the data.
+    """
+    with path.open("rb") as file:
+        lines = file.read(_HEADER).split(b"\n")
+    said = {}
+    for line in lines:
+        key, equals, value = line.partition(b"=")
+        said[key.strip().lower()] = value.split()
+        if key.strip().lower() == b"elementdatafile" or not equals:
+            break
+    axes, sizes = said.get(b"ndims", []), said.get(b"dimsize", [])
+    sound = b"elementdatafile" in said and not any(b"\0" in word for words in said.values() for word in words)
+    sound = sound and len(axes) == 1 and axes[0] == b"%d" % len(sizes) and len(sizes) <= _MOST_AXES
+    if not sound or said.get(b"elementnumberofchannels", [b"1"]) != [b"1"]:
+        raise InputError(f"{path}: truncated, damaged or not one grey image (its header does not fit together)")
 
 
 def _check_promise(path: Path, promised: int) -> None:
