@@ -2,6 +2,7 @@
 
 import gzip
 import itertools
+import math
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from regnet.spatial.grid import Grid
 # Millimetres per unit of the affine, by the spatial bits of xyzt_units (metre, micron); else millimetres are meant.
 _MILLIMETRES = {1: 1000.0, 3: 1e-3}
 _SPATIAL_BITS = 7
-_READ_ERRORS = (OSError, EOFError, ValueError, zlib.error, ImageFileError, HeaderDataError)
+_READ_ERRORS = (OSError, EOFError, ValueError, OverflowError, zlib.error, ImageFileError, HeaderDataError)
 
 
 def open_volume(path: Path) -> Any:
@@ -89,7 +90,8 @@ def affine_mm(image: Any, name: object) -> np.ndarray:
 def _compare(header: Any, name: object) -> None:
     """Warn of a header whose sform and qform put a corner of the image more than a tenth of a voxel apart."""
     apart = float(_apart(header) * _millimetres(header)[0, 0])
-    if apart > 0.1 * float(np.linalg.norm(best_affine(header)[:3, :3], axis=0).min()):
+    linear = best_affine(header)[:3, :3]
+    if abs(np.linalg.det(linear)) > 0 and apart > 0.1 * float(np.linalg.norm(linear, axis=0).min()):
         warnings.warn(
             f"{name}: sform and qform differ by up to {apart:.2g} mm; the sform is taken (other software may differ)",
             stacklevel=3,
@@ -97,10 +99,17 @@ def _compare(header: Any, name: object) -> None:
 
 
 def _apart(header: Any) -> float:
-    """How far apart a NIfTI header's sform and qform put a corner of the image, in its own unit of length."""
+    """How far apart a NIfTI header's sform and qform put a corner of the image, in its own unit of length.
+
+    Infinite where the qform is no rotation.
+    """
+    try:
+        qform = header.get_qform()
+    except ValueError:
+        return math.inf
     last = np.array([max(n - 1, 0) for n in (*header.get_data_shape(), 1, 1, 1)[:3]])
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * last
-    gap = header.get_sform() - header.get_qform()
+    gap = header.get_sform() - qform
     return float(np.linalg.norm(corners @ gap[:3, :3].T + gap[:3, 3], axis=1).max())
 
 
