@@ -66,7 +66,7 @@ def _from_npz(path: Path) -> np.ndarray:
             array = file[file.files[0]]
     except InputError:
         raise
-    except Exception as error:  # damaged archives raise whatever their bytes happen to mean
+    except Exception as error:  # damaged archives make the library fail in any way
         raise InputError(f"{path}: damaged, or no .npz of numbers ({' '.join(str(error).split())})") from error
     if array.dtype.kind not in "fiu":
         raise InputError(f"{path}: an array of numbers is needed, got {array.dtype}")

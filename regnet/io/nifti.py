@@ -92,8 +92,9 @@ def _compare(header: Any, name: object) -> None:
         apart = float(_apart(header) * _millimetres(header)[0, 0])
     except ValueError:  # a qform that is no rotation cannot be preferred by anybody
         return
-    step = float(np.linalg.norm(best_affine(header)[:3, :3], axis=0).min())
-    if step and apart > 0.1 * step:  # a step of nothing is refused, with a line of its own
+    linear = best_affine(header)[:3, :3]
+    flat = np.linalg.det(linear) == 0  # which is refused, with a line of its own
+    if not flat and apart > 0.1 * float(np.linalg.norm(linear, axis=0).min()):
         warnings.warn(
             f"{name}: sform and qform differ by up to {apart:.2g} mm; the sform is taken (other software may differ)",
             stacklevel=3,
@@ -101,10 +102,17 @@ def _compare(header: Any, name: object) -> None:
 
 
 def _apart(header: Any) -> float:
-    """How far apart a NIfTI header's sform and qform put a corner of the image, in its own unit of length."""
+    """How far apart a NIfTI header's sform and qform put a corner of the image, in its own unit of length.
+
+    Infinite where the qform is no rotation.
+    """
+    try:
+        qform = header.get_qform()
+    except ValueError:
+        return math.inf
     last = np.array([max(n - 1, 0) for n in (*header.get_data_shape(), 1, 1, 1)[:3]])
     corners = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * last
-    gap = header.get_sform() - header.get_qform()
+    gap = header.get_sform() - qform
     return float(np.linalg.norm(corners @ gap[:3, :3].T + gap[:3, 3], axis=1).max())
 
 

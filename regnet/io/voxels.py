@@ -87,6 +87,8 @@ def read_volumes(
     Raises:
         InputError: the file ends early or is damaged; without ``dtype``, a value that is not a whole number.
     """
+    if np.dtype(image.dataobj.dtype).kind not in "iuf":
+        raise InputError(f"{name}: colour or complex voxels; numbers are needed")
     shape = volume_shape(image)
     parts = _ahead(pieces(image, name))
     for k in range(math.prod(int(n) for n in image.shape[3:])):
