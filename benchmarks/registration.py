@@ -29,9 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from regnet.data import sample_path
-from regnet.io import read_image, read_labels, read_transform, write_image
+from regnet.io import read_displacement, read_image, read_labels, read_transform, write_image
 from regnet.metrics import dice, jacobian_statistics
-from regnet.spatial import Grid, Transform, canonical, resample
+from regnet.spatial import Displacement, Grid, Transform, canonical, resample
 
 GREY_FROM, WHITE_FROM, HALF = 71, 98, 127
 GREEDY = {
@@ -135,7 +135,7 @@ def stored_otherwise(path: Path, out: Path) -> Path:
 def unregistered(size: str, pair: Pair) -> Result:
     """The images as they lie in the world."""
     fixed = read_labels(pair.fixed_labels)
-    return Result(size, "no registration", *overlap(pair, Transform.identity(fixed.grid)))
+    return Result(size, "no registration", *overlap(pair, Displacement.identity(fixed.grid)))
 
 
 def run_regnet(size: str, pair: Pair, folder: Path, args: argparse.Namespace, stored: Path | None = None) -> Result:
@@ -197,7 +197,8 @@ def overlap(pair: Pair, transform: Transform) -> tuple[float, float]:
 def regularity(pair: Pair, warp: Path) -> tuple[float, float]:
     """Folded voxels in % and SDlogJ, in the brain of the (brain-extracted) fixed image."""
     brain = (read_image(pair.fixed).data > 0)[None]
-    (inside,) = jacobian_statistics(read_transform(warp).flow[None], brain)
+    flow, _ = read_displacement(warp)
+    (inside,) = jacobian_statistics(flow[None], brain)
     return 100 * inside["folding"], inside["sdlogj"]
 
 

@@ -34,6 +34,9 @@ MAY_IMPORT = {
     "__main__": {"cli"},
 }
 
+# `Transform.save` and `load` hand on to the files above, when they are called.
+EXCEPTIONS = {"spatial/transform.py": {"io"}}
+
 # Packages that only some files may import, whatever the part.
 ONLY_IN = {
     "nibabel": ("io/",),
@@ -42,7 +45,7 @@ ONLY_IN = {
     "hydra": ("cli/train.py",),
     "wandb": ("training/callbacks/",),
     "matplotlib": ("report/",),
-    "SimpleITK": (),
+    "SimpleITK": ("io/simpleitk.py",),
     "_cpu_base": ("ops/_core.py",),
     "_cpu_v3": ("ops/_core.py",),
     "_cuda": ("ops/_core.py",),
@@ -85,7 +88,7 @@ def parts_imported(file: str) -> set[str]:
 
 @pytest.mark.parametrize("file", [file for file in files() if file != "__init__.py"])
 def test_a_file_imports_only_the_parts_below_its_own(file: str) -> None:
-    assert parts_imported(file) - {part(file)} <= MAY_IMPORT[part(file)]
+    assert parts_imported(file) - {part(file)} <= MAY_IMPORT[part(file)] | EXCEPTIONS.get(file, set())
 
 
 def test_the_rule_has_no_cycle() -> None:
@@ -114,7 +117,9 @@ def test_operators_and_spaces_know_no_module_class(file: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("package", ["lightning", "hydra", "wandb", "matplotlib", "nibabel", "tensorboard"])
+@pytest.mark.parametrize(
+    "package", ["lightning", "hydra", "wandb", "matplotlib", "nibabel", "tensorboard", "SimpleITK"]
+)
 def test_importing_regnet_loads_nothing_heavy(package: str, modules_after_import: set[str]) -> None:
     assert package not in modules_after_import
 

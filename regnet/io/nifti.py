@@ -1,8 +1,8 @@
 """NIfTI and MGH files below the level of images: opening them, and where their voxels lie."""
 
-import gzip
+import itertools
+import math
 import warnings
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,24 +10,23 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
+import torch
 from nibabel import imageglobals
-from nibabel.filebasedimages import ImageFileError
-from nibabel.spatialimages import HeaderDataError
 
 from regnet.errors import InputError
+from regnet.io.voxels import check_promise, read_volumes, volume_shape
 from regnet.spatial.grid import Grid
 
 # Millimetres per unit of the affine, by the spatial bits of xyzt_units (metre, micron); else millimetres are meant.
 _MILLIMETRES = {1: 1000.0, 3: 1e-3}
 _SPATIAL_BITS = 7
-_READ_ERRORS = (OSError, EOFError, ValueError, zlib.error, ImageFileError, HeaderDataError)
 
 
 def open_volume(path: Path) -> Any:
     """The nibabel image of ``path``, its numbers not yet read.
 
     Raises:
-        InputError: the file is missing, empty, or not an image.
+        InputError: the file is missing, empty, not an image, or too short for what its header promises.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file")
@@ -38,29 +37,31 @@ def open_volume(path: Path) -> Any:
     try:
         with _quiet():
             image: Any = nib.load(path)
-            if path.name.lower().endswith((".gz", ".mgz")):
-                # gzip compares its checksum only at the end of the file, so read to there.
-                image = type(image).from_bytes(gzip.decompress(path.read_bytes()))
-    except _READ_ERRORS as error:
+    except Exception as error:  # damaged headers raise whatever their bytes happen to mean
         raise InputError(f"{path}: truncated, damaged or not an image ({_line(error)})") from error
+    if not isinstance(image, nib.Nifti1Image | nib.MGHImage):
+        raise InputError(f"{path}: not an image but {type(image).__name__}; NIfTI or MGH is needed")
+    if not image.shape or min(image.shape) < 1:
+        raise InputError(f"{path}: has no voxels (shape {tuple(int(n) for n in image.shape)})")
+    check_promise(image, path)
     return image
 
 
-def load_numbers(image: Any, name: object, dtype: Any = None) -> np.ndarray:
-    """The voxels of a nibabel image, called ``name`` in messages, scaled, as ``dtype`` (None: as they come).
+def load_numbers(image: Any, name: object, dtype: Any = np.float64) -> np.ndarray:
+    """All voxels of a nibabel image, called ``name`` in messages, scaled, in its shape; volumes lie one by one.
 
     Raises:
-        InputError: the file ends early or is damaged.
+        InputError: the file ends early or is damaged, or does not fit into memory.
     """
+    shape = tuple(int(n) for n in image.shape)
     try:
-        # A number that the type does not hold becomes infinite, and whoever needs it finite says so.
-        with np.errstate(all="ignore"):
-            array = np.asanyarray(image.dataobj) if dtype is None else image.dataobj.__array__(dtype)
+        out = np.empty((math.prod(shape[3:]), *volume_shape(image)), dtype or np.float64)
     except MemoryError as error:
-        raise InputError(f"{name}: the {tuple(map(int, image.shape))} voxels do not fit into memory") from error
-    except _READ_ERRORS as error:
-        raise InputError(f"{name}: truncated or damaged ({_line(error)})") from error
-    return array
+        raise InputError(f"{name}: the {shape} voxels do not fit into memory") from error
+    into = torch.from_numpy(out)
+    for _ in read_volumes(image, name, into.dtype, into):
+        pass
+    return np.moveaxis(out, 0, -1).reshape(shape, order="F" if len(shape) > 4 else "C")
 
 
 def affine_mm(image: Any, name: object) -> np.ndarray:
@@ -80,7 +81,39 @@ def affine_mm(image: Any, name: object) -> np.ndarray:
             f"{name}: has neither sform nor qform; taken as LAS about its centre (other software may differ)",
             stacklevel=2,
         )
+    elif isinstance(header, nib.Nifti1Header) and header["sform_code"] and header["qform_code"]:
+        _compare(header, name)
     return affine
+
+
+def _compare(header: Any, name: object) -> None:
+    """Warn of a header whose sform and qform put a corner of the image more than a tenth of a voxel apart."""
+    try:
+        apart = float(_apart(header) * _millimetres(header)[0, 0])
+    except ValueError:  # a qform that is no rotation cannot be preferred by anybody
+        return
+    linear = best_affine(header)[:3, :3]
+    flat = np.linalg.det(linear) == 0  # which is refused, with a line of its own
+    if not flat and apart > 0.1 * float(np.linalg.norm(linear, axis=0).min()):
+        warnings.warn(
+            f"{name}: sform and qform differ by up to {apart:.2g} mm; the sform is taken (other software may differ)",
+            stacklevel=3,
+        )
+
+
+def _apart(header: Any) -> float:
+    """How far apart a NIfTI header's sform and qform put a corner of the image, in its own unit of length.
+
+    Infinite where the qform is no rotation.
+    """
+    try:
+        qform = header.get_qform()
+    except ValueError:
+        return math.inf
+    last = np.array([max(n - 1, 0) for n in (*header.get_data_shape(), 1, 1, 1)[:3]])
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * last
+    gap = header.get_sform() - qform
+    return float(np.linalg.norm(corners @ gap[:3, :3].T + gap[:3, 3], axis=1).max())
 
 
 def best_affine(header: Any) -> np.ndarray:
@@ -139,7 +172,7 @@ def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
         sform = qform = 0 if silent else 1
     header.set_qform(affine, qform)
     header.set_sform(affine, sform)
-    if qform and not np.allclose(header.get_qform(), affine, atol=1e-3 * np.abs(affine[:3, :3]).max()):
+    if qform and _apart(header) > 0.05 * float(np.linalg.norm(affine[:3, :3], axis=0).min()):
         # A quaternion holds no shear: leave the sform to say it alone.
         header.set_sform(affine, sform or qform)
         header["qform_code"] = 0
@@ -158,7 +191,9 @@ def _quiet() -> Iterator[None]:
     before = imageglobals.logger.disabled
     imageglobals.logger.disabled = True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # nibabel leaves .mgh files to the garbage collector
+            yield
     finally:
         imageglobals.logger.disabled = before
 

@@ -4,6 +4,7 @@ As ITK reads them: the first axis is the column (to the right on the screen, the
 (downwards, posterior), and the first pixel's centre is the origin.
 """
 
+import logging
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from PIL.TiffImagePlugin import TiffImageFile
 
 from regnet.errors import InputError
 from regnet.spatial.grid import Grid, per_axis
+
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # a damaged picture gets one line, ours
 
 SUFFIXES = (".png", ".tif", ".tiff")
 _GREY_MODES = ("1", "L", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")
@@ -39,9 +42,9 @@ def read(path: Path, spacing: float | tuple[float, float] | None) -> tuple[np.nd
                 dpi = _dots_per_inch(picture)
     except PIL.Image.DecompressionBombError as error:
         raise InputError(f"{path}: too many pixels to be a slice ({error})") from error
-    except (OSError, SyntaxError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except Exception as error:  # damaged pictures raise whatever their bytes happen to mean
         raise InputError(f"{path}: not a readable picture, truncated or damaged") from error
     if array.dtype == bool:
         array = array.astype(np.uint8)
