@@ -1,16 +1,18 @@
 """Rigid or affine alignment of two images, coarse to fine, from several starts."""
 
 import math
-from collections.abc import Callable
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from regnet.inference.affine import starts
 from regnet.inference.affine.level import Layer, Level, Similarity, layer, level
-from regnet.inference.affine.parameters import KINDS, generators, map_matrix
+from regnet.inference.affine.parameters import KINDS, generators
+from regnet.inference.affine.search import climb, finish
 from regnet.inference.affine.similarity import correlation, mutual_information
 from regnet.io.image import Image
+from regnet.spatial.affine import Affine
 from regnet.spatial.grid import Grid
 
 SIMILARITIES: dict[str, Similarity] = {"mi": mutual_information, "ncc": correlation}
@@ -22,139 +24,151 @@ _LEVELS = 3
 _SMALLEST_AXIS = 8
 # Samples of the fixed image a level, coarse to fine.
 _SAMPLES = (4_000, 30_000, 120_000)
-# The many starts take this many steps of gradient ascent, of at first this many voxels; so many of them go on.
-_EARLY_STEPS, _EARLY_RATE, _KEPT = 24, 1.0, 4
-# L-BFGS: iterations a level, and a factor that makes its first step about a millimetre.
-_ITERATIONS, _SCALE = 30, 1e4
+# Rounds on the coarsest level: steps from every start, and how many starts go on besides the first.
+_ROUNDS = ((8, 15), (16, 3))
+# Another start than the headers must explain so much more: an object that looks alike when turned stays as it lies.
+_CLEARLY = 1.05
 
 
-def align(
-    moving: Image,
-    fixed: Image,
-    kind: str = "affine",
-    similarity: str = "mi",
-    moving_mask: Image | None = None,
-    fixed_mask: Image | None = None,
-    seed: int = 0,
-) -> Tensor:
-    """Find the rigid or affine map that carries the moving image onto the fixed one.
-
-    Turns about the centres of mass, from where the headers put the images and from all around, are tried on the
-    coarsest level; the best go on to the finer ones. The result depends on the images, the masks and ``seed`` alone.
+class Aligner:
+    """Two images on all levels, ready to be aligned.
 
     Args:
-        moving, fixed: the images, of one dimension and number of channels.
-        kind: ``"rigid"`` or ``"affine"``; ``"centre"`` puts the middles of the fields of view together, ``"moments"``
-            the centres of mass, turned by the principal axes where that helps.
-        similarity: ``"mi"``, normalised mutual information, for any contrasts; ``"ncc"``, correlation, for one.
+        moving, fixed: of one dimension and number of channels.
         moving_mask, fixed_mask: images on the same grids; what is 0 there does not count.
-        seed: of the samples that are drawn.
-
-    Returns:
-        ``(D + 1, D + 1)``, float64, RAS mm of the fixed image -> RAS mm of the moving one.
+        similarity: ``"mi"``, normalised mutual information, for any contrasts; ``"ncc"``, correlation, for one.
+        seed: of the samples that are drawn; the result depends on the images, the masks and this alone.
 
     Raises:
-        ValueError: an unknown kind or similarity.
+        ValueError: an unknown similarity.
     """
-    if kind not in ("centre", "moments", *KINDS) or similarity not in SIMILARITIES:
-        raise ValueError(
-            f"an alignment is centre, moments, rigid or affine, by {' or '.join(SIMILARITIES)}: "
-            f"got {kind!r}, {similarity!r}"
-        )
-    if kind == "centre":
-        turn = torch.eye(fixed.grid.ndim, dtype=torch.float64)
-        return starts.about(turn, starts.centre_of(fixed.grid), starts.centre_of(moving.grid))
-    return _Search(moving, fixed, moving_mask, fixed_mask, SIMILARITIES[similarity], seed).run(kind)
-
-
-class _Search:
-    """The images on all levels, and where their middles are."""
 
     def __init__(
         self,
         moving: Image,
         fixed: Image,
-        moving_mask: Image | None,
-        fixed_mask: Image | None,
-        measure: Similarity,
-        seed: int,
+        moving_mask: Image | None = None,
+        fixed_mask: Image | None = None,
+        similarity: str = "mi",
+        seed: int = 0,
     ) -> None:
-        self.measure = measure
+        if similarity not in SIMILARITIES:
+            raise ValueError(f"similarity must be one of {', '.join(SIMILARITIES)}, got {similarity!r}")
+        self.measure = SIMILARITIES[similarity]
         self.seed = seed
         self.spacings = _spacings(fixed.grid)
-        self.fixed = [layer(fixed, fixed_mask, self.spacings[-1])]
-        self.moving = [layer(moving, moving_mask, self.spacings[-1])]
-        for spacing in self.spacings[-2::-1]:
-            self.fixed.insert(0, self.fixed[0].coarser(spacing))
-            self.moving.insert(0, self.moving[0].coarser(spacing))
+        self.fixed = _layers(fixed, fixed_mask, self.spacings)
+        self.moving = _layers(moving, moving_mask, self.spacings)
         self.centre, self.spread = starts.moments_of(self.fixed[0])
-        # A ball of this deviation in every direction.
+        self._poses: dict[bool, Tensor] = {}
+        # Of a ball with this deviation in every direction.
         self.radius = max(math.sqrt(5 * float(self.spread.trace()) / fixed.grid.ndim), self.spacings[0])
 
-    def run(self, kind: str) -> Tensor:
-        centre, spread = starts.moments_of(self.moving[0])
-        first = self.level(0)
-        upright = torch.eye(first.grid.ndim, dtype=torch.float64)
-        principal = starts.principal_turns(self.spread, spread)
+    def align(self, kind: str = "affine", start: Affine | None = None) -> Affine:
+        """Find the map that carries the moving image onto the fixed one.
+
+        Args:
+            kind: ``"centre"`` puts the middles of the fields of view together; ``"moments"`` the centres of mass,
+                turned by the principal axes where that helps; ``"rigid"`` and ``"affine"`` search, coarse to fine.
+            start: where a search begins; None: where the headers put the images, and, on the coarsest level, with the
+                centres of mass together and turned in all directions.
+
+        Returns:
+            The map, fixed -> moving.
+
+        Raises:
+            ValueError: an unknown kind.
+        """
+        if kind == "centre":
+            return Affine(self._together(starts.centre_of(self.fixed[0].grid), starts.centre_of(self.moving[0].grid)))
         if kind == "moments":
-            turns = torch.cat([upright[None], principal])
-            return self.best(first, torch.stack([starts.about(turn, self.centre, centre) for turn in turns]), 1)[0]
-        middle = starts.about(upright, starts.centre_of(self.fixed[0].grid), starts.centre_of(self.moving[0].grid))
-        turns = torch.cat([starts.even_turns(first.grid.ndim), principal])
-        begin = [torch.eye(len(middle), dtype=torch.float64), middle]
-        begin += [starts.about(turn, self.centre, centre) for turn in turns]
-        maps = self.climb(first, torch.stack(begin), self.basis("rigid"))
-        # Where the headers put the images is never left out by a coarse look alone.
-        maps = torch.cat([maps[:1], self.best(first, maps, _KEPT)])
-        for index in range(len(self.spacings)):
-            here = self.level(index)
-            if index <= 1:
-                maps = torch.stack([self.finish(here, one, self.basis("rigid")) for one in maps])
-                maps = self.best(here, maps, 1 if index == 1 or len(self.spacings) == 1 else len(maps))
-            maps = self.finish(here, maps[0], self.basis(kind))[None] if index >= 1 or len(self.spacings) == 1 else maps
-        return maps[0]
+            return Affine(self.best(0, self._by_moments(), 1)[0])
+        if kind not in KINDS:
+            raise ValueError(f"an alignment is centre, moments, {' or '.join(KINDS)}: got {kind!r}")
+        here = self.pose() if start is None else start.matrix
+        for index in range(min(1, len(self.spacings) - 1), len(self.spacings)):
+            here = self._finish(index, here, "rigid") if index <= 1 else here
+            here = self._finish(index, here, kind)
+        return Affine(here)
 
-    def level(self, index: int) -> Level:
-        generator = torch.Generator().manual_seed(self.seed)
-        count = _SAMPLES[index - len(self.spacings)]
-        return level(self.fixed[index], self.moving[index], count, generator)
+    def pose(self, mirrored: bool = False) -> Tensor:
+        """The best rigid map on the coarse levels, ``(D + 1, D + 1)``, from starts all around.
 
-    def basis(self, kind: str) -> Tensor:
+        Args:
+            mirrored: seen in a mirror (the first axis about the fixed image's centre), to compare with.
+        """
+        if mirrored not in self._poses:
+            self._poses[mirrored] = self._pose(mirrored)
+        return self._poses[mirrored]
+
+    def _pose(self, mirrored: bool) -> Tensor:
+        upright = torch.eye(len(self.centre) + 1, dtype=torch.float64)
+        middle = self._together(starts.centre_of(self.fixed[0].grid), starts.centre_of(self.moving[0].grid))
+        turned = [starts.about(turn, self.centre, self._moments[0]) for turn in starts.even_turns(len(self.centre))]
+        begin = torch.cat([torch.stack([upright, middle, *turned]), self._by_moments()[1:]])
+        if mirrored:
+            mirror = torch.eye(len(self.centre), dtype=torch.float64)
+            mirror[0, 0] = -1
+            begin = begin @ starts.about(mirror, self.centre, self.centre)
+        maps, rigid = begin, self._basis("rigid")
+        for steps, kept in _ROUNDS:
+            climbed = climb(self.levels[0], maps, rigid, self.centre, self.measure, self.spacings[0], steps)
+            # Where the headers put the images is never left out by a coarse look alone.
+            maps = torch.cat([climbed[:1], self.best(0, climbed[1:], kept)])
+        maps = torch.stack([self._finish(0, one, "rigid") for one in maps])
+        gain = self.gains(maps)
+        best = max(range(len(maps)), key=gain.__getitem__)
+        return maps[best if gain[best] > _CLEARLY * gain[0] else 0]
+
+    def gains(self, maps: Tensor) -> list[float]:
+        """How much one image tells about the other under each map, 0: nothing; on the second level."""
+        nothing = 1.0 if self.measure is mutual_information else 0.0
+        return [max(value - nothing, 0.0) for value in self.score(min(1, len(self.spacings) - 1), maps)]
+
+    def score(self, index: int, maps: Tensor) -> list[float]:
+        """Similarity on a level under each map."""
+        with torch.no_grad():
+            return self.levels[index].similarity(maps, self.measure).tolist()
+
+    def best(self, index: int, maps: Tensor, count: int) -> Tensor:
+        """The ``count`` most similar maps on a level, best first."""
+        values = self.score(index, maps)
+        return maps[sorted(range(len(maps)), key=lambda i: -values[i])[:count]]
+
+    @cached_property
+    def levels(self) -> list[Level]:
+        """Samples and images, coarse to fine."""
+        counts = _SAMPLES[-len(self.spacings) :]
+        return [
+            level(fixed, moving, count, torch.Generator().manual_seed(self.seed))
+            for fixed, moving, count in zip(self.fixed, self.moving, counts, strict=True)
+        ]
+
+    @cached_property
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        return starts.moments_of(self.moving[0])
+
+    def _by_moments(self) -> Tensor:
+        centre, spread = self._moments
+        turns = [torch.eye(len(centre), dtype=torch.float64), *starts.principal_turns(self.spread, spread)]
+        return torch.stack([starts.about(turn, self.centre, centre) for turn in turns])
+
+    def _together(self, fixed: Tensor, moving: Tensor) -> Tensor:
+        return starts.about(torch.eye(len(fixed), dtype=torch.float64), fixed, moving)
+
+    def _basis(self, kind: str) -> Tensor:
         return generators(len(self.centre), kind, self.radius)
 
-    def best(self, here: Level, maps: Tensor, count: int) -> Tensor:
-        with torch.no_grad():
-            order = here.similarity(maps, self.measure).argsort(descending=True, stable=True)
-        return maps[order[:count]]
+    def _finish(self, index: int, start: Tensor, kind: str) -> Tensor:
+        return finish(self.levels[index], start, self._basis(kind), self.centre, self.measure)
 
-    def climb(self, here: Level, maps: Tensor, basis: Tensor) -> Tensor:
-        """Gradient ascent of all maps at once, ``(K, D + 1, D + 1)``."""
-        parameters = torch.zeros(len(maps), len(basis), dtype=torch.float64, requires_grad=True)
-        rate = _EARLY_RATE * self.spacings[0]
-        optimizer = torch.optim.Adam([parameters], lr=rate)
-        for step in range(_EARLY_STEPS):
-            optimizer.param_groups[0]["lr"] = rate * (1 - step / _EARLY_STEPS)
-            loss = -here.similarity(map_matrix(parameters, maps, basis, self.centre), self.measure).sum()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        return map_matrix(parameters.detach(), maps, basis, self.centre)
 
-    def finish(self, here: Level, start: Tensor, basis: Tensor) -> Tensor:
-        """L-BFGS from one map, ``(D + 1, D + 1)``."""
-        parameters = torch.zeros(1, len(basis), dtype=torch.float64, requires_grad=True)
-        optimizer = torch.optim.LBFGS(
-            [parameters], max_iter=_ITERATIONS, tolerance_grad=1e-3, tolerance_change=1e-3, line_search_fn="strong_wolfe"
-        )
-
-        def loss() -> Tensor:
-            optimizer.zero_grad()
-            value = -_SCALE * here.similarity(map_matrix(parameters, start[None], basis, self.centre), self.measure)[0]
-            value.backward()
-            return value
-
-        optimizer.step(loss)
-        return map_matrix(parameters.detach(), start[None], basis, self.centre)[0]
+def _layers(image: Image, mask: Image | None, spacings: list[float]) -> list[Layer]:
+    """Coarse to fine."""
+    layers = [layer(image, mask, spacings[-1])]
+    for spacing in spacings[-2::-1]:
+        layers.insert(0, layers[0].coarser(spacing))
+    return layers
 
 
 def _spacings(grid: Grid) -> list[float]:

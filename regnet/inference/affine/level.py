@@ -47,10 +47,8 @@ def layer(image: Image, mask: Image | None, spacing: float) -> Layer:
     """The finest layer of an image: averaged to about ``spacing`` mm, then normalised to [0, 1]."""
     grid = _at_spacing(image.grid, spacing)
     data = normalise(_reduce(image.data[None], grid)[0], InputSpec(ndim=grid.ndim, channels=image.data.shape[0]))
-    if mask is None:
-        weight = torch.ones(1, 1, *grid.shape)
-    else:
-        weight = _reduce((mask.data[None] > 0).to(torch.float32), grid)
+    inside = torch.ones(1, 1, *image.grid.shape) if mask is None else (mask.data[None] != 0).to(torch.float32)
+    weight = _reduce(inside, grid)
     return Layer(data[None], weight, grid)
 
 
@@ -90,7 +88,7 @@ class Level:
 
 
 def level(fixed: Layer, moving: Layer, samples: int, generator: torch.Generator) -> Level:
-    """Draw samples within the fixed image's foreground and a margin, one a voxel at most, each anywhere in its voxel."""
+    """Draw samples of the fixed image's foreground and a margin, one a voxel at most, each anywhere in its voxel."""
     inside = _samples(fixed, samples, generator)
     ndim = fixed.grid.ndim
     coords = inside.T.reshape(1, ndim, *(1,) * (ndim - 1), -1)
