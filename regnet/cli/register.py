@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
         "--initial-transform",
         type=Path,
         metavar="FILE",
-        help="affine map to start from, fixed -> moving: ITK's or ANTs' .mat, .txt, .tfm, .h5, FSL's .mat, FreeSurfer's "
+        help="affine map to start from, fixed -> moving: ITK's .mat, .txt, .tfm, .h5, FSL's .mat, FreeSurfer's "
         ".lta; --init rigid or affine improves it, otherwise it stays",
     )
     parser.add_argument("--fixed-mask", type=Path, help="on the fixed image's voxels; what is 0 does not count")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regnet.errors import InputError
-from regnet.io import nifti, picture
+from regnet.io import gz, nifti, picture
 from regnet.io.atomic import atomic_path
 from regnet.spatial.grid import Grid
 
@@ -138,7 +138,7 @@ def write_image(path: str | Path, data: Tensor, like: Image | Grid, dtype: Any =
         if suffix in picture.SUFFIXES:
             picture.write(temporary, path, array, grid)
         else:
-            nib.save(_to_nibabel(array, grid, header, suffix), temporary)
+            gz.save(_to_nibabel(array, grid, header, suffix), temporary)
 
 
 def _suffix(path: Path) -> str:
