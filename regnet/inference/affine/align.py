@@ -21,8 +21,8 @@ SIMILARITIES: dict[str, Similarity] = {"mi": mutual_information, "ncc": correlat
 _FINEST_VOXELS = 2_200_000
 _LEVELS = 3
 # A level is left out where an axis would have fewer voxels than this.
-_SMALLEST_AXIS = 8
-# Samples of the fixed image a level, coarse to fine.
+_SMALLEST_AXIS = 14
+# Samples of the fixed image: on the coarsest level, between, and on the finest.
 _SAMPLES = (4_000, 30_000, 120_000)
 # Rounds on the coarsest level: steps from every start, and how many starts go on besides the first.
 _ROUNDS = ((8, 15), (16, 3))
@@ -86,8 +86,8 @@ class Aligner:
         if kind not in KINDS:
             raise ValueError(f"an alignment is centre, moments, {' or '.join(KINDS)}: got {kind!r}")
         here = self.pose() if start is None else start.matrix
-        for index in range(min(1, len(self.spacings) - 1), len(self.spacings)):
-            here = self._finish(index, here, "rigid") if index <= 1 else here
+        for index in range(self.second, len(self.spacings)):
+            here = self._finish(index, here, "rigid") if index == self.second else here
             here = self._finish(index, here, kind)
         return Affine(here)
 
@@ -116,14 +116,22 @@ class Aligner:
             # Where the headers put the images is never left out by a coarse look alone.
             maps = torch.cat([climbed[:1], self.best(0, climbed[1:], kept)])
         maps = torch.stack([self._finish(0, one, "rigid") for one in maps])
-        gain = self.gains(maps)
-        best = max(range(len(maps)), key=gain.__getitem__)
-        return maps[best if gain[best] > _CLEARLY * gain[0] else 0]
+        pair = torch.stack([maps[0], self.best(0, maps, 1)[0]])
+        if self._apart(*pair) < self.spacings[0]:
+            return pair[1]
+        pair = torch.stack([self._finish(self.second, one, "rigid") for one in pair])
+        header, best = self.gains(pair)
+        return pair[int(best > _CLEARLY * header)]
 
     def gains(self, maps: Tensor) -> list[float]:
         """How much one image tells about the other under each map, 0: nothing; on the second level."""
         nothing = 1.0 if self.measure is mutual_information else 0.0
-        return [max(value - nothing, 0.0) for value in self.score(min(1, len(self.spacings) - 1), maps)]
+        return [max(value - nothing, 0.0) for value in self.score(self.second, maps)]
+
+    @property
+    def second(self) -> int:
+        """The level after the coarsest, if there is one."""
+        return min(1, len(self.spacings) - 1)
 
     def score(self, index: int, maps: Tensor) -> list[float]:
         """Similarity on a level under each map."""
@@ -138,7 +146,7 @@ class Aligner:
     @cached_property
     def levels(self) -> list[Level]:
         """Samples and images, coarse to fine."""
-        counts = _SAMPLES[-len(self.spacings) :]
+        counts = {1: _SAMPLES[1:2], 2: _SAMPLES[::2], 3: _SAMPLES}[len(self.spacings)]
         return [
             level(fixed, moving, count, torch.Generator().manual_seed(self.seed))
             for fixed, moving, count in zip(self.fixed, self.moving, counts, strict=True)
@@ -155,6 +163,13 @@ class Aligner:
 
     def _together(self, fixed: Tensor, moving: Tensor) -> Tensor:
         return starts.about(torch.eye(len(fixed), dtype=torch.float64), fixed, moving)
+
+    def _apart(self, one: Tensor, other: Tensor) -> float:
+        """The largest distance, mm, between where two maps take the ends of the object."""
+        change = one - other
+        return float((change[:-1, :-1] @ self.centre + change[:-1, -1]).norm()) + self.radius * float(
+            torch.linalg.matrix_norm(change[:-1, :-1], 2)
+        )
 
     def _basis(self, kind: str) -> Tensor:
         return generators(len(self.centre), kind, self.radius)
