@@ -24,8 +24,8 @@ _LEVELS = 3
 _SMALLEST_AXIS = 14
 # Samples of the fixed image: on the coarsest level, between, and on the finest.
 _SAMPLES = (4_000, 30_000, 120_000)
-# Rounds on the coarsest level: steps from every start, and how many starts go on besides the first.
-_ROUNDS = ((8, 15), (16, 3))
+# Rounds on the coarsest level: steps from every start, and how many of the best go on.
+_ROUNDS = ((8, 16), (16, 3))
 # Another start than the headers must explain so much more: an object that looks alike when turned stays as it lies.
 _CLEARLY = 1.05
 
@@ -113,9 +113,9 @@ class Aligner:
         maps, rigid = begin, self._basis("rigid")
         for steps, kept in _ROUNDS:
             climbed = climb(self.levels[0], maps, rigid, self.centre, self.measure, self.spacings[0], steps)
-            # Where the headers put the images is never left out by a coarse look alone.
-            maps = torch.cat([climbed[:1], self.best(0, climbed[1:], kept)])
-        maps = torch.stack([self._finish(0, one, "rigid") for one in maps])
+            maps = self.best(0, climbed, kept)
+        # Where the headers put the images is followed without a climb, which wanders where an object looks alike.
+        maps = torch.stack([self._finish(0, one, "rigid") for one in (begin[0], *maps)])
         pair = torch.stack([maps[0], self.best(0, maps, 1)[0]])
         if self._apart(*pair) < self.spacings[0]:
             return pair[1]

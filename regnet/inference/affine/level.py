@@ -19,6 +19,7 @@ Similarity = Callable[[Tensor, Tensor, Tensor], Tensor]
 _FOREGROUND = 0.05
 _MARGIN = 0.15  # of the foreground's extent, around it
 _LEAST_OVERLAP = 0.3
+_WHOLLY = 0.99
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,13 @@ class Layer:
 def layer(image: Image, mask: Image | None, spacing: float) -> Layer:
     """The finest layer of an image: averaged to about ``spacing`` mm, then normalised to [0, 1]."""
     grid = _at_spacing(image.grid, spacing)
-    data = normalise(_reduce(image.data[None], grid)[0], InputSpec(ndim=grid.ndim, channels=image.data.shape[0]))
-    inside = torch.ones(1, 1, *image.grid.shape) if mask is None else (mask.data[None] != 0).to(torch.float32)
-    weight = _reduce(inside, grid)
+    data, weight = _reduce(image.data[None], grid)[0], torch.ones(1, 1, *grid.shape)
+    if mask is not None:
+        # Only voxels that nothing outside the mask had a part in; and what does not count sets no range.
+        weight = (_reduce((mask.data[None] != 0).to(torch.float32), grid) > _WHOLLY).to(torch.float32)
+        counts = (weight[0] > 0).expand_as(data)
+        data = data.masked_fill(~counts, float(data[counts].min()) if counts.any() else 0.0)
+    data = normalise(data, InputSpec(ndim=grid.ndim, channels=data.shape[0]))
     return Layer(data[None], weight, grid)
 
 
