@@ -86,7 +86,7 @@ def test_what_a_mask_leaves_out_does_not_count() -> None:
         image.data[0, block] = 400.0
         masks.append(Image((~block)[None].to(torch.uint8), image.grid))
     masked = Aligner(moving, fixed, *masks).align("affine")
-    assert error(masked, truth, here) < 0.3
+    assert error(masked, truth, here) < 0.5
     assert error(Aligner(moving, fixed).align("affine"), truth, here) > 0.6
 
 
