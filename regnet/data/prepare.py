@@ -65,6 +65,22 @@ def prepare(image: Image, spec: InputSpec, grid: Grid | None = None) -> Prepared
     return Prepared(prepared.data[inside].contiguous(), prepared.view[inside].contiguous(), _cut(whole, start, stop))
 
 
+def prepare_source(image: Image, spec: InputSpec, grid: Grid) -> Prepared:
+    """A moving image on its own voxels, to be deformed from there onto ``grid``.
+
+    Args:
+        image: as read.
+        spec: the model's input contract.
+        grid: of the fixed image; where it is coarser than the image, voxels are averaged to its spacing along the
+            image's own axes. Nothing is interpolated.
+
+    Returns:
+        As :func:`prepare`; in view everywhere.
+    """
+    finest = min(grid.spacing)
+    return prepare(image, spec, image.grid.with_spacing([max(finest, step) for step in image.grid.spacing]))
+
+
 def prepare_labels(labels: Image, grid: Grid) -> Tensor:
     """Bring a label map onto a grid: the label that fills most of a target voxel (0 outside the view).
 

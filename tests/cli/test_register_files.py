@@ -183,9 +183,8 @@ def test_an_affine_map_of_a_file_is_where_it_starts_and_stays(folder: Path, tmp_
     assert regnet(*common, *start, "--prefix", tmp_path / "kept_") == 0
     assert regnet(*common, *start, "--init", "affine", "--prefix", tmp_path / "better_") == 0
     given, kept, better = (
-        read_transform(path)
-        for path in (folder / "P0GenericAffine.mat", tmp_path / "kept_0GenericAffine.mat")
-        + (tmp_path / "better_0GenericAffine.mat",)
+        read_transform(path.with_name(f"{path.name}0GenericAffine.mat"))
+        for path in (folder / "P", tmp_path / "kept_", tmp_path / "better_")
     )
     assert isinstance(given, Affine) and isinstance(kept, Affine) and isinstance(better, Affine)
     torch.testing.assert_close(kept.matrix, given.matrix, atol=1e-9, rtol=0)
