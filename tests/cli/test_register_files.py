@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from regnet import ops
+from regnet.data.spec import InputSpec
 from regnet.io import read_image, read_transform, write_image
 from regnet.spatial import Affine, Displacement, Grid
-from tests.inference.heads import centred, head, label_map, points
+from tests.inference.heads import centred, head, label_map, points, shift
+from tests.inference.networks import write_checkpoint
 from tests.spatial.worlds import rotation
 
 from .command import refused, regnet
@@ -234,3 +236,30 @@ def test_slices_get_the_same_files(tmp_path: Path) -> None:
     same(
         ours, by_ants(tmp_path, "fixed.nii.gz", "moving.nii.gz", ["P1Warp.nii.gz", "P0GenericAffine.mat"], [False] * 2)
     )
+
+
+def test_a_velocity_at_half_the_resolution_gives_whole_fields_that_give_the_moved_image(tmp_path: Path) -> None:
+    # case C-40, and the codes of C-44: sform 4, qform 1
+    grid = centred((32, 40, 24), (1.25, 1.0, 1.5))
+    for name, there in (("fixed", shift(0.0, 0.0, 0.0)), ("moving", shift(1.0, 0.0, 0.5))):
+        file = nibabel.Nifti1Image(head(grid, 11, there).data[0].numpy(), grid.affine.numpy())
+        file.set_sform(grid.affine.numpy(), 4)
+        file.set_qform(grid.affine.numpy(), 1)
+        nibabel.save(file, tmp_path / f"{name}.nii.gz")
+    model = write_checkpoint(tmp_path / "half.ckpt", InputSpec(spacing=None, margin_mm=None), "half", push=1.0)
+    status = regnet(
+        *("register", "--moving", tmp_path / "moving.nii.gz", "--fixed", tmp_path / "fixed.nii.gz", "--model", model),
+        *("--moved", tmp_path / "moved.nii.gz", "--warp", tmp_path / "warp.nii.gz", "--background", BACKGROUND),
+        *("--inverse-warp", tmp_path / "back.nii.gz", "--jacobian", tmp_path / "jacobian.nii.gz"),
+    )
+    assert status == 0
+    for name in ("warp", "back"):
+        assert nibabel.load(tmp_path / f"{name}.nii.gz").shape == (32, 40, 24, 1, 3)
+    same(
+        read_image(tmp_path / "moved.nii.gz").data[0],
+        by_ants(tmp_path, "fixed.nii.gz", "moving.nii.gz", ["warp.nii.gz"], [False]),
+    )
+    for name in ("moved", "jacobian", "warp"):
+        header = nibabel.load(tmp_path / f"{name}.nii.gz").header
+        assert [int(header[c]) for c in ("sform_code", "qform_code")] == [4, 1]
+        np.testing.assert_allclose(header.get_qform(), header.get_sform(), atol=1e-5)
