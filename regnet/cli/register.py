@@ -1,6 +1,7 @@
 """``regnet register``: one pair of images in, moved image and transform out."""
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -11,26 +12,20 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from regnet import metrics, ops
-from regnet.cli.options import add_background, add_overwrite, add_threads, background_of, foreground_of, set_threads
-from regnet.cli.output import check_suffix, outputs
+from regnet import metrics
+from regnet.cli.options import add_background, add_overwrite, add_threads, foreground_of, set_threads
+from regnet.cli.output import outputs
+from regnet.cli.register_files import files_to_write, wants_inverse, write_files
 from regnet.data.prepare import check_same_grid
 from regnet.errors import InputError
-from regnet.inference import check_device, load_model, register
-from regnet.io import Image, check_image, read_image, read_labels, write_image, write_transform
-from regnet.io.displacement import SUFFIXES as FIELD_SUFFIXES
-from regnet.io.image import SUFFIXES as IMAGE_SUFFIXES
-from regnet.spatial import Displacement, resample
+from regnet.inference import Result, check_device, find, load_model
+from regnet.inference.initial import INITS
+from regnet.inference.preflight import degrees_of
+from regnet.io import Image, check_image, read_image, read_labels, read_transform
+from regnet.spatial import Affine
 
-# What can be written, and what the file's name may end with.
-_SUFFIXES = {
-    "moved": IMAGE_SUFFIXES,
-    "moved_labels": IMAGE_SUFFIXES,
-    "jacobian": IMAGE_SUFFIXES,
-    "warp": FIELD_SUFFIXES,
-    "inverse_warp": FIELD_SUFFIXES,
-    "figure": (".png",),
-}
+# The inverse is tried on so many voxels.
+_TRIED = 100_000
 
 
 def add_parser(subparsers: Any) -> None:
@@ -51,27 +46,58 @@ def add_parser(subparsers: Any) -> None:
         metavar="N",
         help="optimise this pair for N steps after the network (0: none; 100 is a good number)",
     )
+    parser.add_argument(
+        "--init",
+        choices=INITS,
+        default="auto",
+        help="what comes before the deformation: nothing, the centres of the fields of view, the centres of mass and "
+        "principal axes, or a rigid or affine alignment; auto (default): none where the headers overlap and a network "
+        "was trained on images that lie over each other, else affine",
+    )
+    parser.add_argument(
+        "--initial-transform",
+        type=Path,
+        metavar="FILE",
+        help="affine map to start from, fixed -> moving: ITK's .mat, .txt, .tfm, .h5, FSL's .mat, FreeSurfer's "
+        ".lta; --init rigid or affine improves it, otherwise it stays",
+    )
+    parser.add_argument("--fixed-mask", type=Path, help="on the fixed image's voxels; what is 0 does not count")
+    parser.add_argument("--moving-mask", type=Path, help="the same for the moving image")
     files = parser.add_argument_group("outputs (at least one)")
+    files.add_argument(
+        "--prefix",
+        metavar="P",
+        help="ANTs' files: P0GenericAffine.mat, P1Warp.nii.gz and P1InverseWarp.nii.gz (both on the fixed grid, "
+        "without the affine map) and PWarped.nii.gz",
+    )
     files.add_argument("--moved", type=Path, help="the moving image on the fixed grid, interpolated once")
     files.add_argument(
         "--warp",
         type=Path,
-        help="displacement field as ITK and ANTs use it: on the fixed grid, pointing from fixed to moving, LPS mm; "
-        "it resamples images moving -> fixed, and carries points fixed -> moving",
+        help="the whole map, affine and all, as a displacement field of ITK and ANTs: on the fixed grid, pointing from "
+        "fixed to moving, LPS mm; it resamples images moving -> fixed, and carries points fixed -> moving",
     )
     files.add_argument("--inverse-warp", type=Path, help="the same in the other direction, on the moving grid")
+    files.add_argument(
+        "--composite",
+        type=Path,
+        metavar="X.h5",
+        help="the whole map in its parts as ITK's composite; XInverse.h5 is the other direction",
+    )
     files.add_argument("--moving-labels", type=Path, help="label map of the moving image, for --moved-labels")
     files.add_argument("--moved-labels", type=Path, help="the moving labels on the fixed grid, by nearest neighbour")
     files.add_argument(
         "--jacobian",
         type=Path,
-        help="determinant of the map's Jacobian on the fixed grid: below 1 where the moving structure was enlarged",
+        help="determinant of the deformation's Jacobian on the fixed grid, without the affine map: below 1 where the "
+        "moving structure was enlarged",
     )
+    files.add_argument("--total", action="store_true", help="--jacobian of the whole map, with the affine one")
     files.add_argument("--figure", type=Path, help="PNG of fixed, moving, moved image and warped grid")
     add_background(parser)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda:0; default: auto")
     add_threads(parser)
-    parser.add_argument("--seed", type=int, default=0, help="seed of torch's random numbers; default: 0")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the samples of the affine stage; default: 0")
     parser.add_argument("--trust", action="append", default=[], metavar="PACKAGE", help="allow this package's networks")
     add_overwrite(parser)
 
@@ -79,11 +105,12 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
     began = time.perf_counter()
-    written = _check_options(args)
+    files = _check_options(args)
     set_threads(args.threads)
     _seed(args.seed)
     device = choose_device(args.device)
-    with outputs(list(written.values()), args.overwrite, [args.moving, args.fixed, args.moving_labels]):
+    inputs = [args.moving, args.fixed, args.moving_labels, args.initial_transform, args.moving_mask, args.fixed_mask]
+    with outputs(list(files.values()), args.overwrite, inputs):
         moving, fixed = check_image(read_image(args.moving)), check_image(read_image(args.fixed))
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
@@ -93,17 +120,34 @@ def run(args: argparse.Namespace) -> int:
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
         with _progress_bar() as bar:
             task = bar.add_task("refining", total=args.refine, loss="", visible=args.refine > 0)
-            transform = register(
+            result = find(
                 moving,
                 fixed,
                 model,
                 args.refine,
+                init=args.init,
+                initial_transform=_start(args.initial_transform, moving, fixed),
+                moving_mask=args.moving_mask,
+                fixed_mask=args.fixed_mask,
                 device=device,
+                seed=args.seed,
                 progress=lambda done, _, loss: bar.update(task, completed=done, loss=f"loss {loss:.4f}"),
             )
-        _write(args, moving, fixed, labels, transform)
-    _summary(transform, fixed, written, time.perf_counter() - began)
+        write_files(files, result, moving, fixed, labels, args.background, args.total)
+    _summary(result, fixed, files, time.perf_counter() - began)
     return 0
+
+
+def _start(path: Path | None, moving: Image, fixed: Image) -> Affine | None:
+    """The affine map of a file."""
+    if path is None:
+        return None
+    transform = read_transform(path, moving=moving, fixed=fixed)
+    if not isinstance(transform, Affine):
+        raise InputError(f"{path}: holds a deformation; an affine map is needed to start from")
+    if transform.ndim != fixed.grid.ndim:
+        raise InputError(f"{path}: is {transform.ndim}-D, but {fixed.name} is {fixed.grid.ndim}-D")
+    return transform
 
 
 def choose_device(name: str) -> torch.device:
@@ -120,18 +164,19 @@ def choose_device(name: str) -> torch.device:
 
 def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     """The files to write, by option; refuses what cannot work before any of the work."""
-    written = {name: getattr(args, name) for name in _SUFFIXES if getattr(args, name) is not None}
-    if not written:
-        raise InputError(f"nothing to write: give at least one of {', '.join(map(_option, _SUFFIXES))}")
+    files = files_to_write(args)
     if args.refine < 0:
         raise InputError(f"--refine {args.refine}: the number of steps cannot be negative")
-    if args.model == "none" and args.refine == 0:
-        raise InputError("nothing to register with: give --model, --refine, or both")
+    nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
+    if nothing and args.init in ("auto", "none"):
+        raise InputError("nothing to register with: give --model, --refine, --init affine, or some of them")
+    if args.initial_transform is not None and args.init in ("centre", "moments"):
+        raise InputError(f"--initial-transform leaves nothing for --init {args.init} to do: use none, rigid or affine")
     if (args.moving_labels is None) != (args.moved_labels is None):
         raise InputError("--moving-labels and --moved-labels belong together: give both or neither")
-    for name, path in written.items():
-        check_suffix(path, _SUFFIXES[name], _option(name))
-    return written
+    if args.total and args.jacobian is None:
+        raise InputError("--total is about --jacobian: give that too")
+    return files
 
 
 def _seed(seed: int) -> None:
@@ -139,36 +184,6 @@ def _seed(seed: int) -> None:
         torch.manual_seed(seed)
     except (ValueError, RuntimeError) as error:
         raise InputError(f"--seed {seed}: does not fit into 64 bits") from error
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _write(
-    args: argparse.Namespace, moving: Image, fixed: Image, labels: Image | None, transform: Displacement
-) -> None:
-    moved = None
-    background = background_of(moving, args.background)
-    if args.moved is not None or args.figure is not None:
-        moved = transform.apply(moving.data[None], moving.grid, background=background)[0]
-    if args.moved is not None and moved is not None:
-        write_image(args.moved, moved, fixed)
-    if args.warp is not None:
-        write_transform(args.warp, transform, fixed)
-    if args.inverse_warp is not None:
-        write_transform(args.inverse_warp, transform.inverse().on(moving.grid), moving)
-    if args.moved_labels is not None and labels is not None:
-        moved_labels = transform.apply_labels(labels.data[None], labels.grid)[0]
-        write_image(args.moved_labels, moved_labels, fixed, dtype=labels.stored_dtype)
-    if args.jacobian is not None:
-        write_image(args.jacobian, ops.jacobian_determinant(transform.flow[None])[0], fixed)
-    if args.figure is not None and moved is not None:
-        # Drawing needs matplotlib, which takes longer to load than a small registration.
-        from regnet.report import four_panels
-
-        there = resample(moving.data[None], moving.grid, fixed.grid, background=background)[0]
-        four_panels(fixed.data, there, moved, transform.flow, args.figure, fixed.grid)
 
 
 def _progress_bar() -> Progress:
@@ -186,13 +201,27 @@ def _progress_bar() -> Progress:
     )
 
 
-def _summary(transform: Displacement, fixed: Image, written: dict[str, Path], seconds: float) -> None:
-    flow, foreground = transform.flow[None], foreground_of(fixed)
+def _summary(result: Result, fixed: Image, files: dict[str, Path], seconds: float) -> None:
+    flow, foreground = result.forward.flow[None], foreground_of(fixed)
     length = metrics.displacement_statistics(flow, fixed.grid.spacing, foreground)
     folding = metrics.folding_fraction(flow, foreground)
     console = Console()
     console.print(f"registered in {seconds:.1f} s")
-    console.print(f"displacement in the fixed foreground: mean {length['mean']:.2f} mm, most {length['max']:.2f} mm")
+    matrix = result.affine.matrix[:-1, :-1]
+    if not torch.equal(result.affine.matrix, torch.eye(len(matrix) + 1, dtype=torch.float64)):
+        console.print(f"affine: turned by {degrees_of(matrix):.1f} degrees, volumes x {float(torch.det(matrix)):.3f}")
+    console.print(f"deformation in the fixed foreground: mean {length['mean']:.2f} mm, most {length['max']:.2f} mm")
     console.print(f"folded voxels there: {100 * folding:.4f} %")
-    for name, path in written.items():
+    if wants_inverse(files):
+        mean, most = _residual(result, fixed)
+        console.print(f"forward and back again: mean {mean:.3f} mm, most {most:.3f} mm from where it began")
+    for name, path in files.items():
         console.print(f"{name.replace('_', ' ')}: {path}", soft_wrap=True, highlight=False)
+
+
+def _residual(result: Result, fixed: Image) -> tuple[float, float]:
+    """Mean and largest distance, mm, of ``inverse(forward(x))`` from ``x``, over voxels of the fixed foreground."""
+    voxels = foreground_of(fixed)[0, 0].nonzero().double()
+    points = fixed.grid.to_world(voxels[:: math.ceil(len(voxels) / _TRIED)])
+    away = (result.inverse.map_points(result.transform.map_points(points)) - points).norm(dim=-1)
+    return float(away.mean()), float(away.max())

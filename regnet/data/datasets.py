@@ -1,7 +1,9 @@
 """Datasets of pairs. An item is a dictionary without a batch axis; :func:`regnet.data.collate` makes batches.
 
 Keys: ``moving``, ``fixed`` ``(C, *spatial)`` on one grid; ``view`` ``(1, *spatial)``, 1 where the moving image
-reaches; ``spacing`` ``(D,)`` mm; ``id``; ``index``; and where known ``moving_labels``, ``fixed_labels``
+reaches; ``spacing`` ``(D,)`` mm; ``id``; ``index``; of files also ``source`` ``(C + 1, *own)``, the moving image on its
+own voxels and ones, and ``matrix`` ``(D, D + 1)`` from voxels of the fixed grid to those (see
+:class:`regnet.models.Registration`); and where known ``moving_labels``, ``fixed_labels``
 ``(1, *spatial)`` integers and ``flow`` ``(D, *spatial)`` voxels, the true field on the fixed grid.
 """
 
@@ -15,14 +17,14 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from regnet.data.prepare import Prepared, check_same_grid, prepare, prepare_labels
+from regnet.data.prepare import Prepared, check_same_grid, prepare, prepare_labels, prepare_source
 from regnet.data.spec import InputSpec
 from regnet.data.synthesis import Recipe, Source, generator_of, synthetic_pair
 from regnet.data.table import Pair, Subject
 from regnet.errors import InputError
 from regnet.io.image import Image, read_image, read_labels
 from regnet.io.transform import read_transform
-from regnet.spatial.grid import Grid
+from regnet.spatial.grid import Grid, matrix
 
 Key = int | tuple[int, int]
 Sample = dict[str, Any]
@@ -107,6 +109,7 @@ class TablePairs(Dataset[Sample]):
         self.training = training
         self._cache: OrderedDict[Any, Prepared | Tensor] = OrderedDict()
         self._grids: dict[tuple[Path, ...], Grid] = {}
+        self._last: tuple[tuple[Path, ...], Image] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -115,13 +118,15 @@ class TablePairs(Dataset[Sample]):
         epoch, index = _split(key, len(self.rows))
         pair = self._pair(epoch, index)
         fixed = self._image(pair.fixed, None)
-        moving = self._image(pair.moving, fixed.grid)
+        moving, source = self._image(pair.moving, fixed.grid), self._source(pair.moving, fixed.grid)
         if not moving.view.any():
             raise InputError(f"{pair.moving[0]} and {pair.fixed[0]}: do not overlap in the world; align them first")
         sample: Sample = {
             "moving": moving.data[0],
             "fixed": fixed.data[0],
             "view": moving.view[0],
+            "source": torch.cat([source.data, source.view], dim=1)[0],
+            "matrix": matrix(fixed.grid, source.grid)[0].float(),
             "spacing": torch.tensor(fixed.grid.spacing, dtype=torch.float32),
             "id": pair.id,
             "index": index,
@@ -149,9 +154,23 @@ class TablePairs(Dataset[Sample]):
         key = (paths, grid)
         found = self._cache.get(key)
         if not isinstance(found, Prepared):
-            image = read_channels(paths)
+            image = self._read(paths)
             self._grids[paths] = image.grid
             found = prepare(image, self.spec, grid)
+            self._keep(key, found)
+        return found
+
+    def _read(self, paths: tuple[Path, ...]) -> Image:
+        """The image of these files; the last one read is kept, since a moving image is wanted twice."""
+        if self._last is None or self._last[0] != paths:
+            self._last = paths, read_channels(paths)
+        return self._last[1]
+
+    def _source(self, paths: tuple[Path, ...], grid: Grid) -> Prepared:
+        key = (paths, grid.spacing, "source")
+        found = self._cache.get(key)
+        if not isinstance(found, Prepared):
+            found = prepare_source(self._read(paths), self.spec, grid)
             self._keep(key, found)
         return found
 

@@ -15,6 +15,7 @@ from regnet.spatial.grid import Grid, canonical, matrix
 from regnet.spatial.resample import in_view, resample
 
 _FOREGROUND = 0.05  # of the largest difference from the background
+_MASKED = 0.01  # a voxel with a larger share of what a mask leaves out does not count
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,22 @@ def prepare(image: Image, spec: InputSpec, grid: Grid | None = None) -> Prepared
     return Prepared(prepared.data[inside].contiguous(), prepared.view[inside].contiguous(), _cut(whole, start, stop))
 
 
+def prepare_source(image: Image, spec: InputSpec, grid: Grid) -> Prepared:
+    """A moving image on its own voxels, to be deformed from there onto ``grid``.
+
+    Args:
+        image: as read.
+        spec: the model's input contract.
+        grid: of the fixed image; where it is coarser than the image, voxels are averaged to its spacing along the
+            image's own axes. Nothing is interpolated.
+
+    Returns:
+        As :func:`prepare`; in view everywhere.
+    """
+    finest = min(grid.spacing)
+    return prepare(image, spec, image.grid.with_spacing([max(finest, step) for step in image.grid.spacing]))
+
+
 def prepare_labels(labels: Image, grid: Grid) -> Tensor:
     """Bring a label map onto a grid: the label that fills most of a target voxel (0 outside the view).
 
@@ -80,6 +97,26 @@ def prepare_labels(labels: Image, grid: Grid) -> Tensor:
     if labels.data.shape[0] != 1 or labels.grid.ndim != grid.ndim:
         raise InputError(f"{labels.name}: a {grid.ndim}-D label map with one channel is expected here")
     return majority(labels, grid, grid)
+
+
+def prepare_mask(mask: Image, grid: Grid) -> Tensor:
+    """Bring a mask onto a grid: only what no voxel outside the mask, or outside the view, had a part in.
+
+    Args:
+        mask: one channel; what is not 0 counts.
+        grid: as :attr:`Prepared.grid` of the image it belongs to.
+
+    Returns:
+        ``(1, 1, *spatial)`` float32, 0 or 1.
+
+    Raises:
+        InputError: the mask has several channels or another dimension than the grid.
+    """
+    if mask.data.shape[0] != 1 or mask.grid.ndim != grid.ndim:
+        raise InputError(f"{mask.name}: a {grid.ndim}-D mask with one channel is expected here")
+    outside = (mask.data[None] == 0).to(torch.float32)
+    share = resample(smooth(outside, smoothing(mask.grid, grid)), mask.grid, grid, background=1.0)
+    return (share < _MASKED).to(torch.float32)
 
 
 def majority(labels: Image, cell: Grid, target: Grid) -> Tensor:

@@ -1,6 +1,8 @@
 """Register two images with a trained network, by optimising the pair itself, or both."""
 
 from regnet.inference.load import LoadedModel, load_model
-from regnet.inference.register import check_device, check_pair, register
+from regnet.inference.preflight import check_pair
+from regnet.inference.register import check_device, find, register
+from regnet.inference.result import Result
 
-__all__ = ["LoadedModel", "check_device", "check_pair", "load_model", "register"]
+__all__ = ["LoadedModel", "Result", "check_device", "check_pair", "find", "load_model", "register"]

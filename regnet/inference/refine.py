@@ -8,14 +8,16 @@ import torch
 from torch import Tensor
 
 from regnet import ops
-from regnet.data.prepare import prepare
+from regnet.data.prepare import prepare, prepare_mask
 from regnet.data.spec import InputSpec
 from regnet.io.image import Image
 from regnet.losses.regularity import diffusion
 from regnet.losses.similarity import lncc
+from regnet.spatial.composite import chain
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
+from regnet.spatial.velocity import Velocity
 
 Progress = Callable[[int, int, float], None]
 """Called after every step with the steps done, the steps in all and the loss."""
@@ -40,13 +42,15 @@ def refine(
     velocity: Displacement | None = None,
     start: Transform | None = None,
     *,
+    moving_mask: Image | None = None,
+    fixed_mask: Image | None = None,
     learning_rate: float = 0.1,
     window: int = 5,
     smoothness: float = 0.5,
     squarings: int = 5,
     device: torch.device | str = "cpu",
     progress: Progress | None = None,
-) -> Displacement:
+) -> Transform:
     """Optimise a stationary velocity field for one pair: Adam, coarse to fine, LNCC and diffusion.
 
     The map optimised is ``start`` after ``exp(velocity)``: ``x -> start(exp(velocity)(x))``. Voxels whose partner lies
@@ -58,6 +62,7 @@ def refine(
         steps: optimiser steps over all levels.
         velocity: where the velocity starts, on any grid, in voxels of that grid per unit time; default: zero.
         start: a map (fixed -> moving) that stays as it is under the optimised one; default: the identity.
+        moving_mask, fixed_mask: images on the same grids; what is 0 there does not count in the similarity.
         learning_rate: Adam's, in voxels of the level.
         window: LNCC window in voxels of the level.
         smoothness: weight of the velocity's diffusion.
@@ -66,7 +71,7 @@ def refine(
         progress: called after every step.
 
     Returns:
-        The total map, fixed -> moving, on the grid of the last level.
+        The map, fixed -> moving: a velocity on the grid of the last level, and ``start`` after it if there is one.
 
     Raises:
         ValueError: ``steps`` is less than 1, or the loss is no longer finite.
@@ -77,7 +82,7 @@ def refine(
     # The velocity is a sum of one part a level (and the start), each kept on the grid it was found on.
     parts = [] if velocity is None else [velocity]
     for spacing, count in _schedule(fixed.grid, steps):
-        level = _level(moving, fixed, replace(spec, spacing=spacing), start, device)
+        level = _level(moving, fixed, replace(spec, spacing=spacing), start, moving_mask, fixed_mask, device)
         initial = level.fixed.new_zeros((1, level.grid.ndim, *level.grid.shape))
         for part in parts:
             initial += part.on(level.grid).flow.to(initial)
@@ -97,9 +102,8 @@ def refine(
             if progress is not None:
                 progress(done, steps, number)
         parts.append(Displacement((value.detach() - initial)[0].cpu(), level.grid))
-    with torch.no_grad():
-        flow = level.displacement(value, squarings + _EXTRA_SQUARINGS)
-    return Displacement(flow[0].cpu(), level.grid)
+    found = Velocity(value.detach()[0].cpu(), level.grid, squarings + _EXTRA_SQUARINGS)
+    return found if start is None else chain([found, start])
 
 
 @dataclass(frozen=True)
@@ -126,9 +130,20 @@ class _Level:
         return lncc(moved[:, :-1], self.fixed, window=window, mask=view)
 
 
-def _level(moving: Image, fixed: Image, spec: InputSpec, start: Transform | None, device: torch.device | str) -> _Level:
+def _level(
+    moving: Image,
+    fixed: Image,
+    spec: InputSpec,
+    start: Transform | None,
+    moving_mask: Image | None,
+    fixed_mask: Image | None,
+    device: torch.device | str,
+) -> _Level:
     target = prepare(fixed, spec)
     source = prepare(moving, spec, grid=target.grid)
+    for prepared, mask in ((target, fixed_mask), (source, moving_mask)):
+        if mask is not None:
+            prepared.view.mul_(prepare_mask(mask, target.grid))
     return _Level(
         target.grid,
         target.data.to(device),

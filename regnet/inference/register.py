@@ -1,82 +1,141 @@
-"""Register one pair: network, refinement, or both, as one map on the fixed image's grid."""
+"""Register one pair: affine stage, network, refinement, or some of them, as one map on the fixed image's grid."""
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regnet.data.prepare import prepare
+from regnet.data.prepare import check_same_grid, prepare
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
 from regnet.inference import refine as refinement
+from regnet.inference.initial import check_init, initial, place
 from regnet.inference.load import LoadedModel, load_model
+from regnet.inference.preflight import check_pair
+from regnet.inference.result import Result
 from regnet.io.image import Image, as_image, check_image
+from regnet.spatial.affine import Affine
 from regnet.spatial.displacement import Displacement
+from regnet.spatial.transform import Transform
+from regnet.spatial.velocity import Velocity
 
 
-# The refinement differentiates, wherever it is called from; what it gives takes part in the caller's own autograd.
 @torch.inference_mode(False)
-@torch.enable_grad()
 def register(
     moving: Any,
     fixed: Any,
     model: LoadedModel | str | os.PathLike[str] | None = None,
     refine: int = 0,
+    **options: Any,
+) -> Transform:
+    """Find the map that carries the moving image onto the fixed one.
+
+    Arguments, errors and defaults as :func:`find`.
+
+    Returns:
+        The map fixed -> moving: a displacement field on the fixed image's own grid, followed by the affine map where
+        there is one. Its ``apply`` resamples the moving image, interpolating it once.
+    """
+    return find(moving, fixed, model, refine, **options).transform
+
+
+# The refinement differentiates, wherever it is called from; what it gives takes part in the caller's own autograd.
+@torch.inference_mode(False)
+@torch.enable_grad()
+def find(
+    moving: Any,
+    fixed: Any,
+    model: LoadedModel | str | os.PathLike[str] | None = None,
+    refine: int = 0,
     *,
+    init: str = "auto",
+    initial_transform: Transform | None = None,
+    moving_mask: Any = None,
+    fixed_mask: Any = None,
     device: torch.device | str = "cpu",
+    seed: int = 0,
     trust: Sequence[str] = (),
     progress: refinement.Progress | None = None,
     **settings: Any,
-) -> Displacement:
-    """Find the map that carries the moving image onto the fixed one.
+) -> Result:
+    """Find the affine map and the deformation that together carry the moving image onto the fixed one.
+
+    The affine map changes where the moving image lies, never its voxels: they are interpolated from as they are.
 
     Args:
         moving, fixed: paths, nibabel images, :class:`regnet.io.Image`, or ``(tensor, affine)`` with a tensor of
             ``(*spatial)`` or ``(C, *spatial)`` and the voxel -> RAS mm affine. Any shapes, spacings and orientations.
-        model: a loaded network, or the checkpoint or run folder to load it from; none: the identity is the start.
+        model: a loaded network, or the checkpoint or run folder to load it from; none: the affine map is the start.
         refine: optimiser steps on this pair after the network, over all levels; 0: none. The network's weights stay.
+        init: what comes first. ``none``: the headers say where the images lie. ``centre``, ``moments``, ``rigid``,
+            ``affine``: see :meth:`regnet.inference.affine.Aligner.align`. ``auto``: none where the headers overlap and
+            the network was trained on images that lie over each other, else affine.
+        initial_transform: an affine map, fixed -> moving, to start from. A rigid or affine stage then improves it;
+            otherwise it stays as it is.
+        moving_mask, fixed_mask: images on the grids of theirs; what is 0 there does not count in the affine stage and
+            in the refinement.
         device: where the network and the optimisation run; the result is on the CPU.
+        seed: of the samples that the affine stage draws.
         trust: packages whose network classes may be built when ``model`` is a path.
         progress: called after every step of the refinement with the steps done, the steps in all and the loss.
         settings: passed on to :func:`regnet.inference.refine.refine`, such as ``smoothness=0.5``.
 
     Returns:
-        The map fixed -> moving on the fixed image's own grid; its ``apply`` resamples the moving image.
+        The parts of the map.
 
     Raises:
-        InputError: an image cannot be read, is constant or not finite, or is not what the network takes, or the two
-            lie in different places.
-        ValueError: neither a network nor refinement was asked for, or there is no such device.
+        InputError: an image cannot be read, is constant or not finite, or is not what the network takes; a mask does
+            not lie on its image; or the two lie in different places.
+        ValueError: nothing was asked for, an unknown init, an initial transform that is not affine, or no such device.
     """
     device = check_device(device)
-    if model is None and refine < 1:
-        raise ValueError("nothing to register with: give a model, or a number of refinement steps")
-    moving_image, fixed_image = check_image(as_image(moving)), check_image(as_image(fixed))
-    check_pair(moving_image, fixed_image)
-    if not moving_image.grid.overlaps(fixed_image.grid):
-        raise InputError(f"{moving_image.name} and {fixed_image.name}: do not overlap in the world; align them first")
-    spec = InputSpec(ndim=fixed_image.grid.ndim, channels=fixed_image.data.shape[0])
-    velocity = start = None
-    if model is not None:
-        loaded = model if isinstance(model, LoadedModel) else load_model(Path(model), trust=trust)
-        spec = loaded.spec
-        velocity, start = predict(loaded, moving_image, fixed_image, device)
-    if refine > 0 or start is None:
+    check_init(init, initial_transform)
+    start = initial_transform if isinstance(initial_transform, Affine) else None
+    if model is None and refine < 1 and start is None and init in ("auto", "none"):
+        raise ValueError("nothing to register with: give a model, a number of refinement steps, or an affine stage")
+    there, here = check_image(as_image(moving)), check_image(as_image(fixed))
+    check_pair(there, here)
+    there_mask, here_mask = _mask(moving_mask, there), _mask(fixed_mask, here)
+    loaded = model if model is None or isinstance(model, LoadedModel) else load_model(Path(model), trust=trust)
+    spec = None if loaded is None else loaded.spec
+    affine = initial(there, here, init, spec, start, there_mask, here_mask, seed)
+    placed = place(there, affine)
+    nothing = Displacement.identity(here.grid.with_shape((1,) * here.grid.ndim))
+    result, velocity = Result(affine, nothing, here.grid), None
+    if loaded is not None:
+        velocity, field = predict(loaded, placed, here, device)
+        back = None if velocity is None else Velocity(-velocity.flow, velocity.grid)
+        result = replace(result, deformation=field, reverse=back)
+    if refine < 1:
+        return result
+    refined = refinement.refine(
+        placed,
+        here,
+        spec or InputSpec(ndim=here.grid.ndim, channels=here.data.shape[0]),
+        refine,
         # A stationary velocity goes on from the network's own; any other map stays as it is under the optimised one.
-        start = refinement.refine(
-            moving_image,
-            fixed_image,
-            spec,
-            refine,
-            velocity,
-            start if velocity is None else None,
-            device=device,
-            progress=progress,
-            **settings,
-        )
-    return start.on(fixed_image.grid)
+        velocity,
+        result.deformation if loaded is not None and velocity is None else None,
+        moving_mask=None if there_mask is None else place(there_mask, affine),
+        fixed_mask=here_mask,
+        device=device,
+        progress=progress,
+        **settings,
+    )
+    return replace(result, deformation=refined, reverse=None)
+
+
+def _mask(source: Any, image: Image) -> Image | None:
+    if source is None:
+        return None
+    mask = as_image(source)
+    check_same_grid(mask, image.grid, image.name)
+    if not bool((mask.data != 0).any()):
+        raise InputError(f"{mask.name}: the mask is empty; nothing of {image.name} would count")
+    return mask
 
 
 def predict(
@@ -117,17 +176,3 @@ def check_device(device: torch.device | str) -> torch.device:
     if checked.type == "meta":
         raise ValueError("the meta device computes nothing; give 'cpu'")
     return checked
-
-
-def check_pair(moving: Image, fixed: Image) -> None:
-    """Refuse two images of different kinds.
-
-    Raises:
-        InputError: the images differ in their number of axes or channels; the message names both.
-    """
-    for what, a, b in (
-        ("axes", moving.grid.ndim, fixed.grid.ndim),
-        ("channels", moving.data.shape[0], fixed.data.shape[0]),
-    ):
-        if a != b:
-            raise InputError(f"{moving.name} and {fixed.name}: cannot be registered: they have {a} and {b} {what}")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from regnet import ops
 from regnet.errors import InputError
+from regnet.io import gz
 from regnet.io.atomic import atomic_path
 from regnet.io.image import Image
 from regnet.io.nifti import affine_mm, embed, load_numbers, open_volume, says_place, set_geometry
@@ -141,4 +142,4 @@ def write_vectors(
     codes = like.header if isinstance(like, Image) and says_place(like.header) else None
     set_geometry(header, affine, codes)
     with atomic_path(path, overwrite) as temporary:
-        nib.save(image, temporary)
+        gz.save(image, temporary)

@@ -12,10 +12,10 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 import torch
-from nibabel.openers import ImageOpener
 from torch import Tensor
 
 from regnet.errors import InputError
+from regnet.io import gz
 
 _PIECE = 1 << 22  # bytes read at a time
 _WIDER = {
@@ -34,7 +34,7 @@ def check_promise(image: Any, path: Path) -> None:
         InputError: it is.
     """
     promised, size = _end(image), path.stat().st_size
-    holds = size * _DEFLATE if _is_compressed(path) else size
+    holds = size * _DEFLATE if gz.is_compressed(path) else size
     if promised > holds:
         raise InputError(
             f"{path}: truncated or damaged (the header promises {promised:,} bytes of {_times(image.shape)} voxels, "
@@ -50,7 +50,7 @@ def check_whole(image: Any, path: Path) -> None:
     Raises:
         InputError: it ends early.
     """
-    if not _is_compressed(path):
+    if not gz.is_compressed(path):
         return  # its length was seen when it was opened
     with path.open("rb") as file:
         file.seek(-4, 2)
@@ -120,7 +120,7 @@ def pieces(image: Any, name: object) -> Iterator[np.ndarray]:
         yield from (array[..., k] for k in range(count))
         return
     step = max(1, _PIECE // max(1, x * y * data.dtype.itemsize))
-    with reading(name), image.file_map["image"].get_prepare_fileobj("rb") as file:
+    with reading(name), gz.reader(image.file_map["image"]) as file:
         file.seek(data.offset)
         for _, start in itertools.product(range(count), range(0, z, step)):
             planes = min(step, z - start)
@@ -215,7 +215,7 @@ def _scaled(raw: np.ndarray, slope: float, intercept: float) -> np.ndarray:
         return raw.astype(np.float64) * slope + intercept
 
 
-def _fill(file: ImageOpener, room: memoryview) -> None:
+def _fill(file: Any, room: memoryview) -> None:
     done = 0
     while done < len(room):
         got = file.readinto(room[done:])
@@ -236,10 +236,6 @@ def _end(image: Any) -> int:
     """Where the voxels of a file end, in bytes."""
     data = image.dataobj
     return int(data.offset) + math.prod(int(n) for n in data.shape) * data.dtype.itemsize
-
-
-def _is_compressed(path: Path) -> bool:
-    return path.name.lower().endswith((".gz", ".mgz"))
 
 
 def _times(shape: tuple[int, ...]) -> str:

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from regnet.errors import InputError
-from regnet.io import nifti, picture, simpleitk
+from regnet.io import gz, nifti, picture, simpleitk
 from regnet.io.atomic import atomic_path
-from regnet.io.gz import GzipWriter
 from regnet.io.image import SUFFIXES, Image
 from regnet.io.image_file import ImageFile, suffix_of
 from regnet.io.voxels import smallest
@@ -91,9 +90,7 @@ def image_writer(
             writer.write(temporary, path, torch.cat(parts, dim=-1).numpy().astype(dtype), grid)
             return
         header = _header(suffix, grid, None if isinstance(like, Grid) else like.header, dtype, contents)
-        compressed = suffix in (".nii.gz", ".mgz")
-        target: Any = GzipWriter(temporary, dtype, torch.get_num_threads()) if compressed else temporary.open("wb")
-        with target as file:
+        with gz.writer(temporary) as file:
             (header.writehdr_to if suffix in _MGH else header.write_to)(file)
             file.seek(header.get_data_offset())
             # MGH is big-endian, whatever its header answers

@@ -36,12 +36,22 @@ class Registration(nn.Module):
         self.network = network
         self.head = head
 
-    def forward(self, moving: Tensor, fixed: Tensor, view: Tensor | None = None) -> dict[str, Tensor]:
+    def forward(
+        self,
+        moving: Tensor,
+        fixed: Tensor,
+        view: Tensor | None = None,
+        source: Tensor | None = None,
+        matrix: Tensor | None = None,
+    ) -> dict[str, Tensor]:
         """Register ``moving`` to ``fixed``.
 
         Args:
             moving, fixed: ``(N, C, *spatial)``, prepared on one common grid.
             view: ``(N, 1, *spatial)``, 1 where the moving image was in view of that grid; ``None``: everywhere.
+            source: ``(N, C + 1, *own)``, the moving image on its own voxels, and 1 where it has some (a batch is
+                padded); it is deformed instead of ``moving``, so interpolated once. ``None``: ``moving`` and ``view``.
+            matrix: ``(N, D, D + 1)``, voxels of the common grid -> voxels of ``source``.
 
         Returns:
             ``displacement``: ``(N, D, *spatial)`` float32, voxels, ``moving(p + u(p)) ~ fixed(p)``; ``moved`` and
@@ -61,8 +71,7 @@ class Registration(nn.Module):
                 f"{(fixed.shape[0], len(shape), *shape)}, got {tuple(flow.shape)}"
                 + (": a network that returns features needs a head" if self.head is None else "")
             )
-        if view is None:
-            view = torch.ones_like(moving[:, :1])
-        channels = moving.shape[1]
-        moved = ops.warp(torch.cat([moving, view], dim=1), flow, bound="replicate", extrapolate="edge")
-        return {**outputs, "moved": moved[:, :channels], "moved_view": moved[:, channels:]}
+        if source is None:
+            source = torch.cat([moving, torch.ones_like(moving[:, :1]) if view is None else view], dim=1)
+        moved = ops.warp(source, flow, bound="replicate", extrapolate="edge", matrix=matrix)
+        return {**outputs, "moved": moved[:, :-1], "moved_view": moved[:, -1:]}

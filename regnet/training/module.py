@@ -53,9 +53,16 @@ class RegistrationModule(pl.LightningModule):
         about = {"model": model_config, "spec": spec, "regnet": regnet.__version__}
         self.save_hyperparameters({name: value for name, value in about.items() if value is not None})
 
-    def forward(self, moving: Tensor, fixed: Tensor, view: Tensor | None = None) -> dict[str, Tensor]:
+    def forward(
+        self,
+        moving: Tensor,
+        fixed: Tensor,
+        view: Tensor | None = None,
+        source: Tensor | None = None,
+        matrix: Tensor | None = None,
+    ) -> dict[str, Tensor]:
         """What the model says; see ``Registration``."""
-        outputs: dict[str, Tensor] = self.model(moving, fixed, view)
+        outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix)
         return outputs
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
@@ -114,7 +121,8 @@ class RegistrationModule(pl.LightningModule):
             scheduler.step(self.trainer.callback_metrics[self.objective])
 
     def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
-        outputs = self(batch["moving"], batch["fixed"], batch.get("view"))
+        own = batch.get("source"), batch.get("matrix")
+        outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own)
         total, terms = self.loss(outputs, batch)
         if not total.isfinite():
             pairs = ", ".join(map(str, batch.get("id", ["?"])))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regnet import ops
 from regnet.data.spec import InputSpec
-from regnet.io import read_displacement, read_image, read_labels, read_transform, write_image
+from regnet.io import gz, read_displacement, read_image, read_labels, read_transform, write_image
 from regnet.spatial import Displacement
 from tests.inference.heads import centred, head, points, shift
 from tests.inference.networks import write_checkpoint
@@ -29,7 +29,7 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     status = regnet(
         *("register", "--moving", moving, "--fixed", fixed, "--refine", 12, "--background", -5),
         *("--moved", folder / "new/moved.nii.gz", "--warp", folder / "new/warp.nii.gz"),
-        *("--inverse-warp", folder / "new/inverse.nii.gz", "--jacobian", folder / "new/jacobian.nii.gz"),
+        *("--inverse-warp", folder / "new/inverse.nii.gz", "--jacobian", folder / "new/jacobian.nii.gz", "--total"),
         *("--moving-labels", labels, "--moved-labels", folder / "new/moved_labels.nii.gz"),
         *("--figure", folder / "new/figure.png", "--threads", torch.get_num_threads()),
     )
@@ -301,15 +301,15 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 ) -> None:
     moving, fixed, _ = write_pair(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    save = nibabel.save
+    save = gz.save
 
-    def fills_up(image: Any, path: Any) -> None:
+    def fills_up(image: Any, path: Path) -> None:
         if "warp" in str(path):  # the moved image fits, the warp does not
-            Path(path).write_bytes(b"half of it")
+            path.write_bytes(b"half of it")
             raise OSError(errno.ENOSPC, "No space left on device")
         save(image, path)
 
-    monkeypatch.setattr(nibabel, "save", fills_up)
+    monkeypatch.setattr(gz, "save", fills_up)
     line = refused(
         capsys,
         *("register", "--moving", moving, "--fixed", fixed, "--refine", 1),

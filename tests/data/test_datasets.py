@@ -3,8 +3,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from regnet import ops
 from regnet.data.datasets import SyntheticPairs, TablePairs, read_channels
 from regnet.data.loading import EpochSampler, collate
+from regnet.data.normalise import normalise
 from regnet.data.spec import InputSpec
 from regnet.data.synthesis import Recipe, make_sources
 from regnet.data.table import read_table
@@ -192,3 +194,30 @@ def test_a_pair_that_lies_in_different_places_is_named(tmp_path):
     (tmp_path / "pairs.csv").write_text("moving,fixed\nb.nii,a.nii\n")
     with pytest.raises(InputError, match=r"b\.nii and .*a\.nii: do not overlap"):
         TablePairs(read_table(tmp_path / "pairs.csv"), InputSpec(spacing=8.0))[0]
+
+
+def test_a_moving_image_of_another_affine_travels_on_its_own_voxels(tmp_path):
+    fixed, moving = head(grid_of(2.0)), head(grid_of((3.0, 2.5, 2.0), signs=(-1, 1, 1), turn=9.0))
+    save(tmp_path / "fixed.nii.gz", fixed)
+    save(tmp_path / "moving.nii.gz", moving)
+    (tmp_path / "pairs.csv").write_text("moving,fixed\nmoving.nii.gz,fixed.nii.gz\n")
+    spec = InputSpec(spacing=2.0, margin_mm=None)
+    item = TablePairs(read_table(tmp_path / "pairs.csv"), spec)[0]
+    torch.testing.assert_close(item["source"][:-1], normalise(moving.data, spec), atol=1e-3, rtol=0)
+    assert bool((item["source"][-1] == 1).all())
+    nothing = torch.zeros(1, 3, *item["fixed"].shape[1:])
+    there = ops.warp(item["source"][None], nothing, bound="replicate", extrapolate="edge", matrix=item["matrix"][None])
+    torch.testing.assert_close(there[0, :-1], item["moving"], atol=2e-3, rtol=0)
+    torch.testing.assert_close(there[0, -1:], item["view"], atol=1e-5, rtol=0)
+
+
+def test_own_voxels_finer_than_the_network_s_are_averaged_and_padded_ones_are_out_of_view(tmp_path):
+    for name, spacing in (("a", 2.0), ("b", 5.0), ("c", 3.0)):
+        save(tmp_path / f"{name}.nii.gz", head(grid_of(spacing)))
+    (tmp_path / "pairs.csv").write_text("moving,fixed\na.nii.gz,c.nii.gz\nb.nii.gz,c.nii.gz\n")
+    items = [TablePairs(read_table(tmp_path / "pairs.csv"), InputSpec(spacing=4.0))[i] for i in range(2)]
+    assert [tuple(item["source"].shape) for item in items] == [(2, 20, 23, 17), (2, 16, 19, 14)]
+    batch = collate(items)
+    assert batch["source"].shape == (2, 2, 20, 23, 17)
+    assert batch["matrix"].shape == (2, 3, 4)
+    assert float(batch["source"][1, -1].sum()) == 16 * 19 * 14

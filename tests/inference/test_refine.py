@@ -25,7 +25,7 @@ def smooth_velocity(ndim: int, shape: tuple[int, ...]) -> Transform:
 def test_a_shift_is_found_and_points_from_fixed_to_moving(shape: tuple[int, ...], mm: tuple[float, ...]) -> None:
     grid = centred(shape)
     fixed, moving = head(grid, radius=10), head(grid, radius=10, there=shift(*(-x for x in mm)))
-    found = refine(moving, fixed, spec(len(shape)), 60, learning_rate=0.15).displacement_mm()
+    found = refine(moving, fixed, spec(len(shape)), 60, learning_rate=0.15).on(grid).displacement_mm()
     assert found.shape[1:] == grid.shape
     inside = points(grid).norm(dim=-1) < 8
     for axis, expected in enumerate(mm):
@@ -36,8 +36,8 @@ def test_the_same_map_is_found_when_the_moving_image_is_stored_turned_and_coarse
     fixed_grid, turned = centred((30, 34, 28)), centred((26, 30, 22), (1.4, 1.3, 1.5), turn=7)
     fixed = head(fixed_grid, radius=10)
     there = shift(-1.5, 1.0, 0.0)
-    straight = refine(head(fixed_grid, 10, there), fixed, spec(3), 30)
-    oblique = refine(head(turned, 10, there), fixed, spec(3), 30)
+    straight = refine(head(fixed_grid, 10, there), fixed, spec(3), 30).on(fixed_grid)
+    oblique = refine(head(turned, 10, there), fixed, spec(3), 30).on(fixed_grid)
     inside = points(fixed_grid).norm(dim=-1) < 9
     difference = (straight.displacement_mm() - oblique.displacement_mm()).norm(dim=0)[inside]
     assert float(difference.mean()) < 0.2
@@ -48,7 +48,7 @@ def test_what_the_moving_image_does_not_show_draws_nothing() -> None:
     grid = centred((34, 40))
     part = grid.window((0, 0), (19, 40))
     fixed, moving = head(grid, radius=10), head(part, radius=10)
-    found = refine(moving, fixed, spec(2), 40).displacement_mm()
+    found = refine(moving, fixed, spec(2), 40).on(grid).displacement_mm()
     assert float(found.norm(dim=0)[points(grid).norm(dim=-1) < 10].max()) < 0.75
 
 
@@ -56,7 +56,7 @@ def test_a_network_s_velocity_is_where_it_starts() -> None:
     grid = centred((26, 30))
     velocity = smooth_velocity(2, grid.shape)
     image = head(grid, radius=8)
-    found = refine(image, image, spec(2), 2, velocity, learning_rate=0.0)
+    found = refine(image, image, spec(2), 2, velocity, learning_rate=0.0).on(grid)
     expected = module.ops.integrate(velocity.flow[None], steps=7, bound="replicate")[0]
     torch.testing.assert_close(found.flow, expected, atol=1e-2, rtol=0)
 
@@ -65,7 +65,7 @@ def test_a_given_map_stays_under_the_optimised_one() -> None:
     grid = centred((26, 30))
     given = Displacement(smooth_velocity(2, grid.shape).flow * 0.3, grid)
     image = head(grid, radius=8)
-    found = refine(image, image, spec(2), 2, start=given, learning_rate=0.0)
+    found = refine(image, image, spec(2), 2, start=given, learning_rate=0.0).on(grid)
     torch.testing.assert_close(found.flow, given.flow, atol=1e-5, rtol=0)
 
 

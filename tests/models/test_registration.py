@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from regnet import ops
 from regnet.models import DisplacementHead, Registration, UNet, VelocityHead
 
 
@@ -81,3 +82,25 @@ def test_the_field_is_float32_under_autocast():
 def test_features_without_a_head_are_refused():
     with pytest.raises(ValueError, match="a network that returns features needs a head"):
         Registration(UNet(2, encoder=(4, 8), decoder=(4,)))(torch.rand(1, 1, 8, 8), torch.rand(1, 1, 8, 8))
+
+
+def test_a_moving_image_on_its_own_voxels_is_interpolated_once_and_differentiated_through():
+    # Voxel (i, j) of the common grid is voxel (2 j, 9 - i / 2) of the image's own.
+    draw = torch.Generator().manual_seed(1)
+    own = torch.rand(1, 1, 20, 10, generator=draw)
+    source = torch.cat([own, torch.ones_like(own)], dim=1)
+    matrix = torch.tensor([[[0.0, 2.0, 0.0], [-0.5, 0.0, 9.0]]])
+    model = _model(2)
+    with torch.no_grad():
+        model.head.field.convolution.bias.copy_(torch.tensor([2.0, 1.0]))
+    common, fixed = torch.rand(1, 1, 12, 8, generator=draw), torch.rand(1, 1, 12, 8, generator=draw)
+    outputs = model(common, fixed, source=source, matrix=matrix)
+    torch.testing.assert_close(
+        outputs["moved"],
+        ops.warp(own, outputs["displacement"], bound="replicate", extrapolate="edge", matrix=matrix),
+    )
+    # Where p + u = (2 k, j) is whole, own voxels are met: moved(p) = own(2 j, 9 - k).
+    still = Registration(Shift(2.0, 1.0))(common, fixed, source=source, matrix=matrix)
+    assert float(still["moved"][0, 0, 4, 3] - own[0, 0, 8, 6]) == pytest.approx(0, abs=1e-6)
+    outputs["moved"].sum().backward()
+    assert float(model.head.field.convolution.weight.grad.abs().sum()) > 0
