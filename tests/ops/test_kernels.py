@@ -66,7 +66,7 @@ def test_nvrtc_compiles_every_kind_of_kernel(name: str, plan: list[tuple[str, by
 
 
 @needs_nvrtc
-def test_a_gpu_newer_than_nvrtc_gets_ptx_and_one_older_an_error_that_names_both() -> None:
+def test_c77_a_gpu_newer_than_nvrtc_gets_ptx_and_one_older_an_error_that_names_both() -> None:
     body, data, _, _ = planned("box_sum", torch.zeros(1, 1, 9), torch.zeros(1, 1, 9), None, 0, 3)[0]
     text = _nvrtc.source(body, len(data), PLANS.threads, PLANS.blocks)
     assert b".visible .entry kernel(" in _nvrtc.compiled(text, PLANS.sources, (99, 0))
@@ -86,6 +86,7 @@ class Driver:
     """The driver, for "binaries" that are names of shared objects for the host."""
 
     def __init__(self) -> None:
+        self.device = 0  # that is to be in use
         self.current: list[int] = []
         self.loaded: list[ctypes.CDLL] = []
         self.launched: list[tuple[int, int, int | None]] = []
@@ -111,7 +112,7 @@ class Driver:
         return 0
 
     def cuModuleLoadData(self, module: Any, image: bytes) -> int:
-        assert self.current == [110]
+        assert self.current == [110 + self.device]
         self.loaded.append(ctypes.CDLL(image.decode()))
         module._obj.value = len(self.loaded)
         return 0
@@ -124,7 +125,7 @@ class Driver:
     def cuLaunchKernel(self, kernel: ctypes.c_void_p, *rest: Any) -> int:
         *shape, stream, arguments, extra = rest
         blocks, *ones, threads, one, another, shared = (n.value for n in shape)
-        assert (self.current, ones, one, another, shared, extra) == ([110], [1, 1], 1, 1, 0, None)
+        assert (self.current, ones, one, another, shared, extra) == ([110 + self.device], [1, 1], 1, 1, 0, None)
         if not self.fails:
             self.launched.append((blocks, threads, stream.value))
             self.loaded[kernel.value - 1].go(blocks, threads, arguments)
@@ -150,7 +151,8 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     """Kernels compiled for the host, from the sources that the module carries."""
     if not shutil.which("c++"):
         pytest.skip("no compiler here")
-    fake, made = Driver(), []
+    fake = Driver()
+    made: list[str] = []
 
     def compiled(source: str, headers: dict[str, str], capability: tuple[int, int]) -> bytes:
         assert capability == HERE
@@ -200,6 +202,16 @@ def test_plans_that_are_carried_out_give_what_the_cpu_gives(driver: Driver, tmp_
     with served_by(_kernels.Planned(PLANS)):
         run()
     assert len(list((tmp_path / "cache/regnet").iterdir())) == compiled
+
+
+def test_c17_the_second_gpu_has_kernels_of_its_own_and_the_stream_is_the_callers(driver: Driver) -> None:
+    image, out = torch.arange(5.0).reshape(1, 1, 5), torch.empty(1, 1, 5)
+    run = _kernels.Planned(PLANS).box_sum
+    for driver.device, stream in ((0, 0), (1, 70), (0, 71)):
+        run((driver.device, stream), _core.ref(image), _core.ref(out.zero_()), None, 0, 3)
+        assert out.flatten().tolist() == [1, 3, 6, 9, 7]
+    assert [stream for _, _, stream in driver.launched] == [None, 70, 71]
+    assert len(driver.loaded) == 2
 
 
 def test_an_error_of_the_driver_names_the_operator_and_leaves_the_context(driver: Driver) -> None:
