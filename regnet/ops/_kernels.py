@@ -71,7 +71,9 @@ def _kernel(plans: ModuleType, body: str, size: int, device: int) -> Any:
 def binary(source: str, headers: dict[str, str], capability: tuple[int, int]) -> bytes:
     """The compiled kernel, from ``~/.cache/regnet`` if it was compiled before."""
     named = repr((source, sorted(headers.items()), capability, _nvrtc.version()))
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regnet"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "regnet")
+    if not folder.is_absolute():  # an account without a home
+        return _nvrtc.compiled(source, headers, capability)
     kept = folder / hashlib.sha256(named.encode()).hexdigest()
     with contextlib.suppress(OSError):
         return kept.read_bytes()

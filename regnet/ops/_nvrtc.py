@@ -30,7 +30,7 @@ kernel(const __grid_constant__ Body body, const int64_t count) {{ regnet::go_rou
 
 
 def compiled(source: str, headers: Mapping[str, str], capability: tuple[int, int]) -> bytes:
-    """A binary for GPUs of the compute capability; for one newer than this NVRTC, PTX that the driver compiles.
+    """A binary for GPUs of the compute capability; for one that this NVRTC does not know, PTX that the driver compiles.
 
     Raises:
         RuntimeError: the GPU is older than all that this NVRTC knows, or the source does not compile.
@@ -62,8 +62,8 @@ def _target(wanted: int) -> tuple[str, str]:
     library().nvrtcGetSupportedArchs(known)
     if wanted in known:
         return "CUBIN", f"sm_{wanted}"
-    if wanted > max(known):
-        return "PTX", f"compute_{max(known)}"
+    if older := [one for one in known if one < wanted]:
+        return "PTX", f"compute_{max(older)}"
     raise RuntimeError(f"NVRTC of CUDA {version()} has no code for sm_{wanted}, only for {', '.join(map(str, known))}")
 
 

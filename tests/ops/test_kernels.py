@@ -179,7 +179,9 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
 
 
 @pytest.mark.slow
-def test_plans_that_are_carried_out_give_what_the_cpu_gives(driver: Driver, tmp_path: Path) -> None:
+def test_plans_that_are_carried_out_give_what_the_cpu_gives(
+    driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     image, flow = torch.randn(2, 2, 5, 6, 7), 2 * torch.randn(2, 3, 5, 6, 7)
 
     def run() -> list[Tensor]:
@@ -198,10 +200,20 @@ def test_plans_that_are_carried_out_give_what_the_cpu_gives(driver: Driver, tmp_
     for blocks, threads, stream in driver.launched:
         assert (1 <= blocks <= 4, threads, stream) == (True, 256, None)
 
-    _kernels._kernel.cache_clear()  # as in another process
+    _kernels._kernel.cache_clear()  # as in another process, where nothing is compiled again
+    monkeypatch.setattr(_nvrtc, "compiled", None)
     with served_by(_kernels.Planned(PLANS)):
         run()
-    assert len(list((tmp_path / "cache/regnet").iterdir())) == compiled
+
+
+def test_an_account_without_a_home_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setattr(_kernels.os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(_nvrtc, "version", lambda: "0.0")
+    monkeypatch.setattr(_nvrtc, "compiled", lambda *_: b"made")
+    assert _kernels.binary("text", {}, HERE) == b"made"
+    assert not list(tmp_path.iterdir())
 
 
 def test_c17_the_second_gpu_has_kernels_of_its_own_and_the_stream_is_the_callers(driver: Driver) -> None:
