@@ -207,10 +207,11 @@ def test_a_lattice_gives_what_the_cpu_gives(order: int, adjoint: bool, module: M
         assert_same(module, run)
 
 
-def test_box_sums_of_single_precision_do_not_drift(module: ModuleType) -> None:
+def test_box_sums_of_single_precision_are_rounded_once_an_axis(module: ModuleType) -> None:
     image = torch.randn(2, 1, 40, 30, 20) + 1000
     for window in (1, 3, 9, 101):
-        assert_same(module, lambda w=window: [box_sum(image, w), box_sum(image.double(), w)], 1e-5)
+        assert_same(module, lambda w=window: [box_sum(image, w)], 4e-7)
+        assert_same(module, lambda w=window: [box_sum(image.double(), w)])
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64], ids=str)
