@@ -8,12 +8,14 @@ speed at which the device copies a large tensor. ``--device cpu --quick`` shows 
 """
 
 import argparse
+import contextlib
 import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +26,7 @@ from rich.table import Table
 from torch import Tensor
 
 from regnet import ops
+from regnet.ops._core import backend
 
 Call = Callable[[], object]
 
@@ -117,8 +120,8 @@ def backward(run: Callable[..., Tensor], *inputs: Tensor) -> Call:
     return call
 
 
-def rows(bench: Bench, shape: Sequence[int]) -> list[Row]:
-    """Everything."""
+def rows(bench: Bench, shape: Sequence[int]) -> Iterator[Row]:
+    """Everything, one after the other."""
     device = bench.device
     image, flow = torch.rand(1, 1, *shape, device=device), smooth(shape, device)
     coords = ops.identity(shape, device=device) + flow
@@ -126,41 +129,31 @@ def rows(bench: Bench, shape: Sequence[int]) -> list[Row]:
     voxels = image.numel()
 
     def sampled(v: Tensor, g: Tensor) -> Tensor:
-        return F.grid_sample(v, g, padding_mode="reflection", align_corners=False)
+        return F.grid_sample(v, g, padding_mode="reflection", align_corners=True)
 
     def warped(v: Tensor, u: Tensor) -> Tensor:
         return sampled(v, normalised(ops.identity(shape, device=device) + u))
 
-    out = [
-        bench.row("pull order 1", lambda: ops.pull(image, coords), lambda: sampled(image, grid), 1.5, 5 * voxels),
-        bench.row("pull order 3", lambda: ops.pull(image, coords, 3), lambda: sampled(image, grid), 1 / 3, 5 * voxels),
-        bench.row("warp order 1", lambda: ops.warp(image, flow), lambda: warped(image, flow), None, 5 * voxels),
-        bench.row(
-            "pull order 1, both gradients", backward(ops.pull, image, coords), backward(sampled, image, grid), 1.5
-        ),
-        bench.row("push order 1", lambda: ops.push(image, coords, shape), None, None, 5 * voxels),
-        bench.row("push order 3", lambda: ops.push(image, coords, shape, 3), None, None, 5 * voxels),
-        bench.row("grad order 1", lambda: ops.grad(image, coords), None, None, 7 * voxels),
-        bench.row("prefilter order 3", lambda: ops.prefilter(image, 3), None, None, 6 * voxels),
-        bench.row(
-            "resize, half the voxels along each axis", lambda: ops.resize(image, [n // 2 for n in shape]), None, None
-        ),
-    ]
-    theirs: Call | None
-    try:
+    yield bench.row("pull order 1", lambda: ops.pull(image, coords), lambda: sampled(image, grid), 1.5, 5 * voxels)
+    yield bench.row("pull order 3", lambda: ops.pull(image, coords, 3), lambda: sampled(image, grid), 1 / 3, 5 * voxels)
+    yield bench.row("warp order 1", lambda: ops.warp(image, flow), lambda: warped(image, flow), None, 5 * voxels)
+    both = backward(ops.pull, image, coords), backward(sampled, image, grid)
+    yield bench.row("pull order 1, both gradients", *both, 1.5)
+    yield bench.row("push order 1", lambda: ops.push(image, coords, shape), None, None, 5 * voxels)
+    yield bench.row("push order 3", lambda: ops.push(image, coords, shape, 3), None, None, 5 * voxels)
+    yield bench.row("grad order 1", lambda: ops.grad(image, coords), None, None, 7 * voxels)
+    yield bench.row("prefilter order 3", lambda: ops.prefilter(image, 3), None, None, 6 * voxels)
+    smaller = [n // 2 for n in shape]
+    yield bench.row("resize, half the voxels along each axis", lambda: ops.resize(image, smaller), None, None)
+    theirs: Call | None = None
+    with contextlib.suppress(ImportError):
         import voxelmorph  # noqa: F401
 
         theirs = backward(lambda v: voxelmorph_integrate(v, 7)(), flow)
-    except ImportError:
-        theirs = None
-    out.append(bench.row("integrate(7), forward and backward", backward(ops.integrate, flow), theirs, 3))
+    yield bench.row("integrate(7), forward and backward", backward(ops.integrate, flow), theirs, 3)
     if device.type == "cuda":
-        out.append(
-            bench.memory(
-                "warp, forward and backward", backward(ops.warp, image, flow), backward(warped, image, flow), 3
-            )
-        )
-    return out
+        both = backward(ops.warp, image, flow), backward(warped, image, flow)
+        yield bench.memory("warp, forward and backward", *both, 3)
 
 
 def main() -> None:
@@ -170,23 +163,23 @@ def main() -> None:
     parser.add_argument("--device", type=torch.device, default=torch.device("cuda"))
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows here")
     args = parser.parse_args()
+    if backend(args.device.type) == "torch":
+        parser.error("plain torch would compute: there is nothing to measure")
     torch.manual_seed(0)
     bench = Bench(args.device, 1 if args.quick else 20)
-    results = rows(bench, (16, 18, 20) if args.quick else (160, 192, 224))
     name = torch.cuda.get_device_name(args.device) if args.device.type == "cuda" else "a CPU"
     table = Table(box=box.SIMPLE_HEAD, title=f"regnet.ops on {name}, float32, torch {torch.__version__}")
     for heading in ("operation", "ours", "theirs", "unit", "figure", "must", "so", "GB/s", "share"):
         table.add_column(heading)
-    for row in results:
-        table.add_row(*row.cells())
-    Console().print(table)
-    if args.json:
-        content = {
-            "device": name,
-            "torch": torch.__version__,
-            "rows": [asdict(r) | {"figure": r.figure} for r in results],
-        }
-        args.json.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    content: dict[str, Any] = {"device": name, "torch": torch.__version__, "rows": []}
+    try:
+        for row in rows(bench, (16, 18, 20) if args.quick else (160, 192, 224)):
+            table.add_row(*row.cells())
+            content["rows"].append(asdict(row) | {"figure": row.figure})
+            if args.json:  # after each row: the next may fail
+                args.json.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    finally:
+        Console(width=120).print(table)
 
 
 if __name__ == "__main__":

@@ -130,8 +130,29 @@ def voxelmorph_integrate(velocity: Tensor, steps: int) -> Callable[[], Tensor]:
     """Scaling and squaring, the identity ready made."""
     from voxelmorph.nn.functional import integrate_vec
 
-    identity = ops.identity(velocity.shape[2:])[0]
+    identity = ops.identity(velocity.shape[2:], device=velocity.device)[0]
     return lambda: integrate_vec(velocity, steps, meshgrid=identity)
+
+
+def voxelmorph_warp(image: Tensor, flow: Tensor) -> Callable[[], Tensor]:
+    """Warp of order 1."""
+    from voxelmorph.nn.functional import spatial_transform
+
+    return lambda: spatial_transform(image, flow)
+
+
+def voxelmorph_lncc(image: Tensor, other: Tensor) -> Tensor:
+    """Its loss over windows of 9 voxels."""
+    from neurite.nn.modules import NCC  # which voxelmorph sends one to
+
+    return -NCC(9)(image, other).mean()
+
+
+def monai_lncc(image: Tensor, other: Tensor) -> Tensor:
+    """Its loss over windows of 9 voxels."""
+    from monai.losses import LocalNormalizedCrossCorrelationLoss
+
+    return LocalNormalizedCrossCorrelationLoss(kernel_size=9)(image, other)
 
 
 def monai_integrate(velocity: Tensor, steps: int) -> Callable[[], Tensor]:

@@ -6,7 +6,9 @@
 #include <tuple>
 #include <vector>
 #include "regnet/ops.hpp"
-#ifdef REGNET_CUDA
+#if defined(REGNET_PLAN)
+#include "regnet/plan.hpp"
+#elif defined(REGNET_CUDA)
 #include "regnet/cuda.hpp"
 #else
 #include "regnet/drivers.hpp"
@@ -30,7 +32,15 @@ TensorRef ref(const Tensor& tensor) {
     std::copy(stride.begin(), stride.end(), t.stride.begin());
     return t;
 }
-#ifdef REGNET_CUDA
+#if defined(REGNET_PLAN)
+using Team = py::list;  // receives what to launch: the type of the functor, its bytes, blocks, samples
+void add(void* plan, const std::type_info& body, const void* bytes, size_t size, int64_t count) {
+    std::string name = body.name();
+    py::detail::clean_type_id(name);
+    static_cast<py::list*>(plan)->append(py::make_tuple(name, py::bytes(static_cast<const char*>(bytes), size), blocks_for(count), count));
+}
+Cuda device(const Team& team, const char*) { return {const_cast<py::list*>(&team), add}; }
+#elif defined(REGNET_CUDA)
 using Team = std::tuple<int, std::uintptr_t>;  // the number of a GPU and the address of one of its streams
 Cuda device(const Team& team, const char* operation) { return {std::get<0>(team), reinterpret_cast<void*>(std::get<1>(team)), operation}; }
 #else
@@ -47,7 +57,7 @@ Options options(const std::vector<int>& order, const std::vector<int>& bound, in
     for (size_t d = 0; d < order.size(); ++d) { o.order[d] = order[d]; o.bound[d] = Bound(bound[d]); }
     return o;
 }
-#ifndef REGNET_CUDA
+#if !defined(REGNET_CUDA) && !defined(REGNET_PLAN)
 bool supports_v3() {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
@@ -60,7 +70,11 @@ bool supports_v3() {
 
 PYBIND11_MODULE(REGNET_MODULE, m) {
     using Ints = std::vector<int>;
+#ifdef REGNET_PLAN
+    const auto nogil = py::call_guard<>();  // a plan is Python's
+#else
     const auto nogil = py::call_guard<py::gil_scoped_release>();
+#endif
     m.def("sample", [](const Team& team, int k, const Tensor& coeff, const Tensor& coords, bool relative, const Tensor& matrix,
                        const Tensor& out, const Ints& order, const Ints& bound, int extrapolate) {
         sample(device(team, "sample"), k, ref(coeff), where(coords, relative, matrix), ref(out), options(order, bound, extrapolate));
@@ -87,11 +101,19 @@ PYBIND11_MODULE(REGNET_MODULE, m) {
                         double spacing, double scale, double offset, double divisor, bool adjoint) {
         lattice(device(team, "lattice"), ref(from), ref(to), ref(workspace), axis, order, Bound(bound), {spacing, scale, offset, divisor}, adjoint);
     }, nogil);
-#ifdef REGNET_CUDA
+#if defined(REGNET_CUDA) || defined(REGNET_PLAN)
     m.def("scatter_whole", [](const Team& team, int k, const Tensor& value, const Tensor& coords, bool relative, const Tensor& matrix,
                               const Tensor& target, const Ints& order, const Ints& bound, int extrapolate) {
         scatter_whole(device(team, "scatter_whole"), k, ref(value), where(coords, relative, matrix), ref(target), options(order, bound, extrapolate));
     }, nogil);
+#endif
+#if defined(REGNET_PLAN)
+    py::dict sources;
+#include "sources.inl"
+    m.attr("sources") = sources;
+    m.attr("threads") = kThreads;
+    m.attr("blocks") = kBlocks;
+#elif defined(REGNET_CUDA)
     m.attr("architectures") = REGNET_ARCHITECTURES;
     m.attr("toolkit") = REGNET_TOOLKIT;  // a driver older than its major version does not run this module
 #else

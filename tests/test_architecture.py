@@ -49,6 +49,7 @@ ONLY_IN = {
     "_cpu_base": ("ops/_core.py",),
     "_cpu_v3": ("ops/_core.py",),
     "_cuda": ("ops/_core.py",),
+    "_plan": ("ops/_core.py",),
 }
 
 

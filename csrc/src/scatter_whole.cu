@@ -1,4 +1,4 @@
-#include "regnet/launch.cuh"
+#include "regnet/gpu.hpp"
 #include "regnet/dispatch.hpp"
 namespace regnet {
 // Of orders known at run time only: where the same bits are asked for, speed is not.

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     table.add_row("regnet", __version__)
     table.add_row("compiled core", _core())
     table.add_row("operators", _backends())
-    table.add_row("CUDA module", _cuda())
+    table.add_row("CUDA kernels", _cuda())
     table.add_row("GPU", _gpus())
     table.add_row("python", platform.python_version())
     table.add_row("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
@@ -68,13 +68,12 @@ def _backends() -> str:
 
 
 def _cuda() -> str:
-    if not has_gpu_module():
-        return "not built"
     try:
-        module = gpu()
+        kernels = gpu()
     except RuntimeError as error:
         return f"none: {error}"
-    return f"of CUDA {module.toolkit}, for the architectures {module.architectures}"
+    how = "compiled by nvcc" if has_gpu_module() else "compiled at run time by NVRTC"
+    return f"{how} of CUDA {kernels.toolkit}, for the architectures {kernels.architectures}"
 
 
 def _gpus() -> str:

@@ -11,7 +11,14 @@ from typing import Any
 import torch  # before the compiled modules, so that the process has one OpenMP runtime
 from torch import Tensor
 
-_MODULES = {"base": "regnet.ops._cpu_base", "v3": "regnet.ops._cpu_v3", "cuda": "regnet.ops._cuda"}
+from regnet.ops._kernels import Planned
+
+_MODULES = {
+    "base": "regnet.ops._cpu_base",
+    "v3": "regnet.ops._cpu_v3",
+    "cuda": "regnet.ops._cuda",
+    "plan": "regnet.ops._plan",
+}
 _ISAS = ("base", "v3")
 _BACKENDS = ("native", "torch")
 # The numbers of DType in csrc/include/regnet/tensor.hpp; a bool is a byte.
@@ -102,18 +109,27 @@ def native() -> ModuleType:
 
 
 @functools.cache
-def gpu() -> ModuleType:
-    """The compiled module for NVIDIA GPUs, which loads without one.
+def gpu() -> Any:
+    """What serves NVIDIA's GPUs: the module of nvcc, where it was built; else kernels that are compiled when needed.
 
     Raises:
-        RuntimeError: it was not built.
+        NotBuiltError: neither.
     """
-    return _load("cuda")
+    if has_gpu_module():
+        return _load("cuda")
+    try:
+        return Planned(_load("plan"))
+    except OSError as error:
+        raise NotBuiltError(
+            f"the kernels for GPUs are compiled by NVRTC, which is not here ({error}); "
+            "`pip install nvidia-cuda-nvrtc` of torch's CUDA version brings it, or nvcc builds them: "
+            "`REGNET_CUDA=ON pip install .` in a checkout of regnet"
+        ) from error
 
 
 @functools.cache
 def has_gpu_module() -> bool:
-    """Whether the module for GPUs was built."""
+    """Whether nvcc compiled a module for GPUs."""
     return importlib.util.find_spec(_MODULES["cuda"]) is not None
 
 

@@ -79,7 +79,8 @@ def _scatter_whole(
     is not finite makes all of the result so. Nothing waits for the GPU.
     """
     largest = value.abs().amax()
-    unit = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent.clamp(-120, 120))
+    most = 127 if value.dtype == torch.float32 else 1023  # the largest power of two that the type holds
+    unit = torch.frexp(largest).exponent.clamp(1 - most, most).to(value.dtype).exp2()
     scale = 2.0 ** (60 - 3 * k - coords[0, 0].numel().bit_length())
     target = value.new_zeros([*value.shape[:2], *shape], dtype=torch.int64)
     _call("scatter_whole", k, _flat(value / unit * scale, k), coords, matrix, [target], how)

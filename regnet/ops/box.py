@@ -1,4 +1,4 @@
-"""Sums over a sliding window, at a cost that does not depend on the window."""
+"""Sums over a sliding window, on a CPU at a cost that does not depend on the window."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,8 @@ def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
         window: odd number of voxels, one or one per axis.
 
     Returns:
-        ``(N, C, *spatial)``, of the type of ``image``. Summed in float64, by running sums.
+        ``(N, C, *spatial)``, of the type of ``image``. Summed in float64, by running sums; on a GPU each sum anew and
+        compensated, at a cost that grows with the window.
 
     Raises:
         ValueError: not an image, or a window that is not odd and positive.

@@ -88,7 +88,7 @@ def test_info_names_the_compiled_core(capsys: pytest.CaptureFixture[str]) -> Non
     text = capsys.readouterr().out
     assert "compiled core" in text
     assert "cpu: native" in text
-    assert "CUDA module" in text and "GPU" in text
+    assert "CUDA kernels" in text and "GPU" in text
     assert "torch" in text
 
 

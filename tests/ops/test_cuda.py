@@ -1,10 +1,12 @@
-"""On a GPU: every operator as on the CPU, on any stream, the same bits where they are asked for.
+"""On a GPU: every operator as on the CPU, on any stream, the same bits where they are asked for; by the module of nvcc
+where it was built, else by kernels compiled at run time.
 
 Not yet run: no machine of the project has had a GPU. What a thread computes is tested in ``test_standin.py``.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -47,7 +49,6 @@ def both(run: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-5) -
 
 
 @pytest.mark.cuda
-@built
 @on_gpu
 class TestOnAGpu:
     @pytest.mark.parametrize("case", [*smallest(), *roomy(), *drawn(100, seed=4)], ids=str)
@@ -143,6 +144,14 @@ class TestOnAGpu:
         assert torch.equal(first, second)
         with pytest.raises(ValueError, match="cuda:0 and cuda:1"):
             ops.warp(image.to("cuda:0"), flow.to("cuda:1"))
+
+    def test_a_thread_that_never_met_the_gpu_can_use_it(self) -> None:
+        image, flow = torch.randn(1, 2, 9, 8, 7, device="cuda"), torch.randn(1, 3, 9, 8, 7, device="cuda")
+        want, got = ops.warp(image, flow, 3), []
+        thread = threading.Thread(target=lambda: got.append(ops.warp(image, flow, 3)))
+        thread.start()
+        thread.join()
+        assert torch.equal(got[0], want)
 
     def test_a_graph_captures_the_operators(self) -> None:
         image, flow = torch.randn(1, 2, 19, 18, 17, device="cuda"), torch.randn(1, 3, 19, 18, 17, device="cuda")

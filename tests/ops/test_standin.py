@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import math
 import shutil
 import subprocess
 import sysconfig
@@ -133,12 +134,14 @@ def test_far_and_missing_coordinates_give_what_the_cpu_gives(order: int, module:
         )
 
 
-@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30, 1e-200, 1e200])
 @pytest.mark.parametrize("k", range(3))
 def test_c13_the_deterministic_scatter_gives_what_the_cpu_gives(k: int, size: float, module: ModuleType) -> None:
     coords = 10 * torch.rand(2, 2, 40, 30, dtype=torch.float64) - 1
     value = size * torch.randn(2, 3, *[2] * k, 40, 30, dtype=torch.float64)
     for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 2e-6)):
+        if dtype == torch.float32 and abs(math.log10(size)) > 38:
+            continue  # more than it holds
         how = (False, [3, 2], [2, 1], 1)
         inputs = value.to(dtype), coords.to(dtype), None, (9, 8), k
         want = _families._scatter_kernel(*inputs, *how)
@@ -204,10 +207,11 @@ def test_a_lattice_gives_what_the_cpu_gives(order: int, adjoint: bool, module: M
         assert_same(module, run)
 
 
-def test_box_sums_of_single_precision_do_not_drift(module: ModuleType) -> None:
+def test_box_sums_of_single_precision_are_rounded_once_an_axis(module: ModuleType) -> None:
     image = torch.randn(2, 1, 40, 30, 20) + 1000
     for window in (1, 3, 9, 101):
-        assert_same(module, lambda w=window: [box_sum(image, w), box_sum(image.double(), w)], 1e-5)
+        assert_same(module, lambda w=window: [box_sum(image, w)], 4e-7)
+        assert_same(module, lambda w=window: [box_sum(image.double(), w)])
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64], ids=str)

@@ -7,6 +7,7 @@
 #include "regnet/bound.hpp"
 #include "regnet/spline.hpp"
 namespace regnet {
+#ifndef __CUDACC_RTC__  // NVRTC compiles what a GPU runs, and has no vectors
 
 // Weights of an integer node: the centred B-spline of this order at 0, 1, 2, ... (index = distance).
 inline std::vector<double> spline_at_integers(int order) {
@@ -51,6 +52,7 @@ inline std::vector<double> spline_poles(int order) {
     }
     return poles;
 }
+#endif
 
 // One pole of the recursive filter, as sums over the ends of a line of n samples:
 // start = sum head[k] s[k] + tail[k] s[n-1-k];  finish = last c[n-1] + before_last c[n-2] + closing sum tail[k] c[k].
@@ -62,6 +64,7 @@ struct Pole {
     T head[most] = {}, tail[most] = {};
 
     Pole() = default;
+#ifndef __CUDACC_RTC__
     Pole(double pole, Bound bound, int64_t n) : z(T(pole)) {
         const double z = pole;
         const auto p = [&](int64_t k) { return std::pow(z, double(k)); };
@@ -95,6 +98,7 @@ struct Pole {
             }
         }
     }
+#endif
 };
 
 // The banded matrix of a B-spline at the integers, and its LU factors.
@@ -139,6 +143,7 @@ struct Filter {
     Pole<T> pole[kMaxOrder / 2];
     Band band;             // where no recursion is exact
 
+#ifndef __CUDACC_RTC__
     Filter(int order, Bound bound, int64_t length, bool adjoint) : n(length) {
         const std::vector<double> b = spline_at_integers(order);
         if (n == 1) {  // the 1 x 1 matrix of the definition
@@ -163,6 +168,7 @@ struct Filter {
         gain = T(product);
         if (bound == Bound::dct1 && adjoint) ends = 2;
     }
+#endif
 
     // In place on W lines side by side, whose neighbours lie `step` apart.  lu: the factors of the band, if there is one.
     template <int W>

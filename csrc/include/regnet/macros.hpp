@@ -12,7 +12,9 @@
 #define REGNET_PRAGMA(text) _Pragma(#text)
 #define REGNET_UNROLL(count) REGNET_PRAGMA(GCC unroll count)
 #define REGNET_UNROLL_ON_GPU(count)
+#ifndef REGNET_PLAN  // where host code plans what GPUs do, no sample is served
 #define REGNET_PACKS  // samples side by side in a register: the vectors of GCC and Clang
+#endif
 #endif
 #include <cmath>
 #include <cstdint>

@@ -86,7 +86,7 @@ struct Scatter {
 
     struct Row { typename Coords<D, T>::Row x; const T* value; Sum* target; Slab slab; };
     REGNET_HD const View<D, const T>& samples() const { return value; }
-    REGNET_HD Row row(int64_t n, const int64_t (&position)[D], Slab slab) const {
+    REGNET_HD Row row(int64_t n, const int64_t (&position)[D], Slab slab = {}) const {
         return {coords.row(n, position), value.row(n, 0, position), grid.at(n, 0), slab};
     }
     template <class Taps>
