@@ -31,7 +31,7 @@ from rich.table import Table
 from regnet.data import sample_path
 from regnet.io import read_image, read_labels, read_transform, write_image
 from regnet.metrics import dice, jacobian_statistics
-from regnet.spatial import Grid, Transform, canonical, resample
+from regnet.spatial import Displacement, Grid, Transform, canonical, resample
 
 GREY_FROM, WHITE_FROM, HALF = 71, 98, 127
 GREEDY = {
@@ -135,7 +135,7 @@ def stored_otherwise(path: Path, out: Path) -> Path:
 def unregistered(size: str, pair: Pair) -> Result:
     """The images as they lie in the world."""
     fixed = read_labels(pair.fixed_labels)
-    return Result(size, "no registration", *overlap(pair, Transform.identity(fixed.grid)))
+    return Result(size, "no registration", *overlap(pair, Displacement.identity(fixed.grid)))
 
 
 def run_regnet(size: str, pair: Pair, folder: Path, args: argparse.Namespace, stored: Path | None = None) -> Result:

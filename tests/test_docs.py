@@ -12,7 +12,7 @@ import torch
 import regnet
 from regnet.data import read_table, sample_path
 from regnet.io import read_image, read_labels, write_image, write_transform
-from regnet.spatial import Grid, Transform, resample, resample_labels
+from regnet.spatial import Displacement, Grid, Transform, resample, resample_labels
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(regnet.__file__).parent
@@ -131,4 +131,4 @@ def folder(tmp_path: Path) -> Path:
 
 def shift(grid: Grid) -> Transform:
     """Half a voxel along every axis."""
-    return Transform(torch.full((grid.ndim, *grid.shape), 0.5), grid)
+    return Displacement(torch.full((grid.ndim, *grid.shape), 0.5), grid)

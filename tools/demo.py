@@ -26,7 +26,7 @@ from regnet.cli.main import main as regnet
 from regnet.data import SyntheticData, SyntheticPairs, sample_path
 from regnet.inference import LoadedModel, load_model, register
 from regnet.io import write_image, write_transform
-from regnet.spatial import Grid, Transform
+from regnet.spatial import Displacement, Grid
 
 MOVING, FIXED = "colin27", "mni152"
 PAIR = f"{MOVING}_to_{FIXED}"
@@ -133,7 +133,7 @@ def write_unseen(model: LoadedModel, folder: Path, count: int) -> Path:
         names = {name: f"{pair['id']}_{name}.nii.gz" for name in files}
         for name in files[:-1]:
             write_image(folder / names[name], pair[name], grid)
-        write_transform(folder / names["true_warp"], Transform(pair["flow"], grid), grid)
+        write_transform(folder / names["true_warp"], Displacement(pair["flow"], grid), grid)
         found = register(folder / names["moving"], folder / names["fixed"], model)
         write_transform(folder / f"{pair['id']}_warp.nii.gz", found, grid)
         lines.append(",".join((pair["id"], *names.values())))

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         check_axes(moving.name, moving.grid, reference)
         transforms = [_read(word) for word in args.transform]
         for word, transform in zip(args.transform, transforms, strict=True):
-            check_axes(word, transform.grid, reference)
+            check_axes(word, transform, reference)
         transform = compose(transforms, reference.grid)
         if moving.data.is_floating_point():
             background = background_of(moving, args.background)

@@ -24,7 +24,7 @@ from regnet.inference import check_pair
 from regnet.io import Image, atomic_path, check_image, read_image, read_labels, read_transform
 from regnet.losses import lncc
 from regnet.report import summarise, summary_table
-from regnet.spatial import Transform
+from regnet.spatial import Displacement
 
 Row = dict[str, str | float]
 
@@ -126,7 +126,7 @@ def evaluate_pair(pair: Pair, transform: Path | None, labels: str = "nearest") -
     """
     fixed, moving = check_image(read_channels(pair.fixed)), check_image(read_channels(pair.moving))
     check_pair(moving, fixed)
-    there = Transform.identity(fixed.grid) if transform is None else _on(transform, fixed)
+    there = Displacement.identity(fixed.grid) if transform is None else _on(transform, fixed)
     flow, mask = there.flow[None], _mask(pair, fixed)
     row: Row = {"id": pair.id}
     if pair.moving_labels and pair.fixed_labels:
@@ -168,12 +168,12 @@ def _transform_files(pairs: Sequence[Pair], folder: str) -> list[Path | None]:
     return found
 
 
-def _on(path: Path, fixed: Image) -> Transform:
+def _on(path: Path, fixed: Image) -> Displacement:
     """The map of a displacement file at the voxels of the fixed image."""
     transform = read_transform(path)
-    check_axes(path, transform.grid, fixed)
-    if transform.grid.matches(fixed.grid):
-        return Transform(transform.flow, fixed.grid)
+    check_axes(path, transform, fixed)
+    if isinstance(transform, Displacement) and transform.grid.matches(fixed.grid):
+        return Displacement(transform.flow, fixed.grid)
     return transform.on(fixed.grid)
 
 
@@ -192,7 +192,7 @@ def _mask(pair: Pair, fixed: Image) -> Tensor:
     return mask.data[None] > 0
 
 
-def _overlap(there: Transform, moving: Image, fixed: Image, mode: str) -> Row:
+def _overlap(there: Displacement, moving: Image, fixed: Image, mode: str) -> Row:
     """Dice and HD95 of each label and their means."""
     moved = there.apply_labels(moving.data[None], moving.grid, mode=mode)[0, 0]
     target = fixed.data[0]

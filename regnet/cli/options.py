@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io import Image
-from regnet.spatial import Grid
+from regnet.spatial import Grid, Transform
 
 
 def add_background(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def foreground_of(image: Image) -> Tensor:
     return (image.data[:1] > background_of(image))[None]
 
 
-def check_axes(name: object, grid: Grid, fixed: Image) -> None:
+def check_axes(name: object, grid: Grid | Transform, fixed: Image) -> None:
     """Refuse an image or transform, called ``name``, that has another number of axes than the fixed image.
 
     Raises:

@@ -20,7 +20,7 @@ from regnet.inference import check_device, load_model, register
 from regnet.io import Image, check_image, read_image, read_labels, write_image, write_transform
 from regnet.io.displacement import SUFFIXES as FIELD_SUFFIXES
 from regnet.io.image import SUFFIXES as IMAGE_SUFFIXES
-from regnet.spatial import Transform, resample
+from regnet.spatial import Displacement, resample
 
 # What can be written, and what the file's name may end with.
 _SUFFIXES = {
@@ -145,7 +145,9 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _write(args: argparse.Namespace, moving: Image, fixed: Image, labels: Image | None, transform: Transform) -> None:
+def _write(
+    args: argparse.Namespace, moving: Image, fixed: Image, labels: Image | None, transform: Displacement
+) -> None:
     moved = None
     background = background_of(moving, args.background)
     if args.moved is not None or args.figure is not None:
@@ -184,7 +186,7 @@ def _progress_bar() -> Progress:
     )
 
 
-def _summary(transform: Transform, fixed: Image, written: dict[str, Path], seconds: float) -> None:
+def _summary(transform: Displacement, fixed: Image, written: dict[str, Path], seconds: float) -> None:
     flow, foreground = transform.flow[None], foreground_of(fixed)
     length = metrics.displacement_statistics(flow, fixed.grid.spacing, foreground)
     folding = metrics.folding_fraction(flow, foreground)

@@ -13,6 +13,7 @@ from regnet.data.spec import InputSpec
 from regnet.io.image import Image
 from regnet.losses.regularity import diffusion
 from regnet.losses.similarity import lncc
+from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
 
@@ -36,7 +37,7 @@ def refine(
     fixed: Image,
     spec: InputSpec,
     steps: int,
-    velocity: Transform | None = None,
+    velocity: Displacement | None = None,
     start: Transform | None = None,
     *,
     learning_rate: float = 0.1,
@@ -45,7 +46,7 @@ def refine(
     squarings: int = 5,
     device: torch.device | str = "cpu",
     progress: Progress | None = None,
-) -> Transform:
+) -> Displacement:
     """Optimise a stationary velocity field for one pair: Adam, coarse to fine, LNCC and diffusion.
 
     The map optimised is ``start`` after ``exp(velocity)``: ``x -> start(exp(velocity)(x))``. Voxels whose partner lies
@@ -95,10 +96,10 @@ def refine(
                 )
             if progress is not None:
                 progress(done, steps, number)
-        parts.append(Transform((value.detach() - initial)[0].cpu(), level.grid))
+        parts.append(Displacement((value.detach() - initial)[0].cpu(), level.grid))
     with torch.no_grad():
         flow = level.displacement(value, squarings + _EXTRA_SQUARINGS)
-    return Transform(flow[0].cpu(), level.grid)
+    return Displacement(flow[0].cpu(), level.grid)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from regnet.errors import InputError
 from regnet.inference import refine as refinement
 from regnet.inference.load import LoadedModel, load_model
 from regnet.io.image import Image, as_image, check_image
-from regnet.spatial.transform import Transform
+from regnet.spatial.displacement import Displacement
 
 
 # The refinement differentiates, wherever it is called from; what it gives takes part in the caller's own autograd.
@@ -29,7 +29,7 @@ def register(
     trust: Sequence[str] = (),
     progress: refinement.Progress | None = None,
     **settings: Any,
-) -> Transform:
+) -> Displacement:
     """Find the map that carries the moving image onto the fixed one.
 
     Args:
@@ -81,7 +81,7 @@ def register(
 
 def predict(
     loaded: LoadedModel, moving: Image, fixed: Image, device: torch.device | str = "cpu"
-) -> tuple[Transform | None, Transform]:
+) -> tuple[Displacement | None, Displacement]:
     """Run the network once.
 
     Returns:
@@ -98,7 +98,7 @@ def predict(
     # Clones: a tensor made in inference mode could take no part in the refinement's autograd.
     fields = {name: outputs[name][0].cpu().clone() for name in ("velocity", "displacement") if name in outputs}
     velocity = fields.get("velocity")
-    return None if velocity is None else Transform(velocity, target.grid), Transform(
+    return None if velocity is None else Displacement(velocity, target.grid), Displacement(
         fields["displacement"], target.grid
     )
 

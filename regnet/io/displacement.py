@@ -17,6 +17,7 @@ from regnet.errors import InputError
 from regnet.io.atomic import atomic_path
 from regnet.io.image import Image
 from regnet.io.nifti import affine_mm, embed, load_numbers, open_volume, says_place, set_geometry
+from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
 
@@ -85,19 +86,19 @@ def write_displacement(path: str | Path, flow: Tensor, affine: Tensor) -> None:
     flow = torch.as_tensor(flow)
     if flow.shape[0] != flow.ndim - 1:
         raise ValueError(f"a field needs one channel per spatial axis, (D, *spatial), got {tuple(flow.shape)}")
-    write_transform(path, Transform(flow, Grid(tuple(flow.shape[1:]), torch.as_tensor(affine))))
+    write_transform(path, Displacement(flow, Grid(tuple(flow.shape[1:]), torch.as_tensor(affine))))
 
 
-def read_transform(path: str | Path) -> Transform:
-    """Read a displacement field as the world map it means; errors as :func:`read_displacement`."""
+def read_transform(path: str | Path) -> Displacement:
+    """Read a displacement field as the world map it means to ITK: none outside. Errors: :func:`read_displacement`."""
     flow, affine = read_displacement(path)
-    return Transform(flow, Grid(tuple(flow.shape[1:]), affine))
+    return Displacement(flow, Grid(tuple(flow.shape[1:]), affine), outside="identity")
 
 
 def write_transform(
     path: str | Path, transform: Transform, like: Image | Grid | None = None, overwrite: bool = True
 ) -> None:
-    """Write a transform as a displacement field on its own grid.
+    """Write a transform as a displacement field on its own grid, or that of ``like`` if it has none.
 
     Args:
         path: ``.nii`` or ``.nii.gz``; folders are made.
@@ -111,11 +112,14 @@ def write_transform(
     path = Path(path)
     if not path.name.lower().endswith(SUFFIXES):
         raise InputError(f"{path}: a displacement field is written as .nii or .nii.gz")
-    ndim = transform.grid.ndim
-    lps = transform.displacement_mm().detach().to("cpu", torch.float32).clone()
+    grid = transform.home or (like.grid if isinstance(like, Image) else like)
+    if grid is None:
+        raise InputError(f"{path}: this transform has no grid of its own; say on which image's grid it is wanted")
+    field, ndim = transform.on(grid), grid.ndim
+    lps = field.displacement_mm().detach().to("cpu", torch.float32).clone()
     lps[:2] *= -1
-    array = np.moveaxis(lps.numpy(), 0, -1).reshape(*transform.grid.shape, *(1,) * (4 - ndim), ndim)
-    affine = embed(transform.grid)
+    array = np.moveaxis(lps.numpy(), 0, -1).reshape(*grid.shape, *(1,) * (4 - ndim), ndim)
+    affine = embed(grid)
     image = nib.Nifti1Image(array, affine)
     header: Any = image.header
     header.set_intent(_VECTOR)

@@ -1,7 +1,27 @@
 """World space: grids, resampling and transforms. RAS millimetres; no files, no ``nn.Module``."""
 
+from regnet.spatial.affine import Affine
+from regnet.spatial.composite import Composite, chain, compose
+from regnet.spatial.displacement import Displacement
+from regnet.spatial.ffd import FFD
 from regnet.spatial.grid import Grid, canonical, matrix
 from regnet.spatial.resample import in_view, resample, resample_labels
-from regnet.spatial.transform import Transform, compose
+from regnet.spatial.transform import Transform
+from regnet.spatial.velocity import Velocity
 
-__all__ = ["Grid", "Transform", "canonical", "compose", "in_view", "matrix", "resample", "resample_labels"]
+__all__ = [
+    "FFD",
+    "Affine",
+    "Composite",
+    "Displacement",
+    "Grid",
+    "Transform",
+    "Velocity",
+    "canonical",
+    "chain",
+    "compose",
+    "in_view",
+    "matrix",
+    "resample",
+    "resample_labels",
+]

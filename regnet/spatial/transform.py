@@ -1,45 +1,39 @@
-"""A map of the world given by a displacement field."""
+"""What every map of the world can do."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from regnet import ops
-from regnet.spatial.grid import Grid, matrix
+from regnet.spatial.grid import Grid
 from regnet.spatial.resample import warp_image, warp_labels
 
+if TYPE_CHECKING:
+    from regnet.spatial.displacement import Displacement
 
-@dataclass(frozen=True, eq=False)
-class Transform:
-    """The world map ``x -> x + d(x)``, from the fixed to the moving image; d comes from a field on a grid.
 
-    With ``A`` the grid's affine, ``d(x) = A[:D, :D] @ flow(A^-1 x)``. Between voxels the field is linear; outside the
-    grid it goes on as at its edge.
+class Transform(ABC):
+    """A map of the world (RAS mm), from the fixed to the moving image. Immutable.
 
-    Args:
-        flow: ``(D, *grid.shape)``, voxels of ``grid``; channel ``d`` lies along array axis ``d``.
-        grid: usually that of the fixed image.
-
-    Raises:
-        ValueError: the field does not have the shape of the grid.
+    It takes *points* from fixed to moving and so brings *images* from moving to fixed: the result at ``x`` is the
+    moving image at ``map_points(x)``. ``(a @ b).map_points(x) == a.map_points(b.map_points(x))``.
     """
 
-    flow: Tensor = field(repr=False)
-    grid: Grid
+    @property
+    @abstractmethod
+    def ndim(self) -> int:
+        """Number of axes of the world, 2 or 3."""
 
-    def __post_init__(self) -> None:
-        if tuple(self.flow.shape) != (self.grid.ndim, *self.grid.shape):
-            raise ValueError(
-                f"a field on this grid has the shape {(self.grid.ndim, *self.grid.shape)}, got {tuple(self.flow.shape)}"
-            )
+    @property
+    def home(self) -> Grid | None:
+        """The grid that results have where no other is asked for: that of its field, None without a field."""
+        return None
 
-    @classmethod
-    def identity(cls, grid: Grid, device: torch.device | str | None = None) -> "Transform":
-        """The map that moves nothing."""
-        return cls(torch.zeros((grid.ndim, *grid.shape), device=device), grid)
-
+    @abstractmethod
     def map_points(self, world: Tensor) -> Tensor:
         """Points of the fixed image -> the matching points of the moving image.
 
@@ -49,30 +43,30 @@ class Transform:
         Returns:
             ``(..., D)``, RAS mm, float64.
         """
-        world = world.to(self.flow.device, torch.float64)
-        voxel = self.grid.to_voxel(world).reshape(-1, self.grid.ndim)
-        coords = voxel.T.reshape(1, self.grid.ndim, *(1,) * (self.grid.ndim - 1), -1)
-        shift = ops.pull(self.flow[None], coords, order=1, bound="replicate").reshape(self.grid.ndim, -1)
-        return world + (self._linear() @ shift.double()).T.reshape(world.shape)
 
-    def displacement_mm(self) -> Tensor:
-        """The displacement of every voxel of the grid, ``(D, *spatial)``, RAS mm."""
-        return torch.tensordot(self._linear().to(self.flow.dtype), self.flow, dims=1)
+    @abstractmethod
+    def inverse(self) -> Transform:
+        """The map from the moving to the fixed image."""
 
-    def on(self, grid: Grid) -> "Transform":
-        """The same world map, sampled at the voxels of another grid and in its voxels."""
-        if grid == self.grid:
-            return self
-        nowhere = torch.zeros((1, grid.ndim, *grid.shape), dtype=self.flow.dtype, device=self.flow.device)
-        here = ops.warp(
-            self.flow[None], nowhere, order=1, bound="replicate", matrix=matrix(grid, self.grid).to(nowhere)
-        )
-        to_new = matrix(self.grid, grid)[0, :, :-1].to(here)
-        return Transform(torch.tensordot(to_new, here[0], dims=1), grid)
+    @abstractmethod
+    def follow(self, flow: Tensor, grid: Grid) -> Tensor:
+        """Where points go that have moved already: the displacement of "first ``flow``, then this map".
 
-    def inverse(self) -> "Transform":
-        """The map from the moving to the fixed image, on the same grid."""
-        return Transform(ops.invert(self.flow[None])[0], self.grid)
+        Args:
+            flow: ``(D, *grid.shape)``, voxels of ``grid``, float32 or float64.
+            grid: of the points' start.
+
+        Returns:
+            ``(D, *grid.shape)``, voxels of ``grid``: as :meth:`map_points` from ``p + flow(p)``, less ``p``. Nothing
+            but a few such fields is held.
+        """
+
+    def on(self, grid: Grid) -> Displacement:
+        """The same world map, sampled at the voxels of a grid and in its voxels."""
+        from regnet.spatial.displacement import Displacement
+
+        check_axes(self, grid)
+        return Displacement(self.follow(self._still(grid), grid), grid)
 
     def apply(
         self, image: Tensor, source: Grid, reference: Grid | None = None, order: int = 1, background: float = 0.0
@@ -82,14 +76,17 @@ class Transform:
         Args:
             image: ``(N, C, *source.shape)``, the moving image on its own grid.
             source: the grid of the moving image.
-            reference: the grid of the result; None: that of this transform.
+            reference: the grid of the result; None: that of this transform's field.
             order: of the spline, 0 to 7.
             background: the value where the moving image was not in view.
 
         Returns:
             ``(N, C, *reference.shape)``.
+
+        Raises:
+            ValueError: no reference, and no field that has a grid; shapes or axes that do not fit.
         """
-        there = self.on(reference or self.grid)
+        there = self._there(self._reference(reference))
         return warp_image(image, there.flow[None], source, there.grid, order, background)
 
     def apply_labels(
@@ -105,32 +102,51 @@ class Transform:
         Returns:
             ``(N, 1, *reference.shape)``, type of ``labels``.
         """
-        there = self.on(reference or self.grid)
+        there = self._there(self._reference(reference))
         return warp_labels(labels, there.flow[None], source, there.grid, mode, background)
 
-    def _linear(self) -> Tensor:
-        return self.grid.affine[:-1, :-1].to(self.flow.device)
+    def save(self, path: str | Path, **options: Any) -> None:
+        """Write to a file: :func:`regnet.io.write_transform`."""
+        from regnet.io import write_transform  # named in tests/test_architecture.py: files are above spaces
+
+        write_transform(path, self, **options)
+
+    @staticmethod
+    def load(path: str | Path, **options: Any) -> Transform:
+        """Read from a file: :func:`regnet.io.read_transform`."""
+        from regnet.io import read_transform
+
+        return read_transform(path, **options)
+
+    def __matmul__(self, first: Transform) -> Transform:
+        """First ``first``, then this map."""
+        from regnet.spatial.composite import chain
+
+        return chain([first, self])
+
+    def _there(self, reference: Grid) -> Displacement:
+        """This map at the voxels of ``reference``; its own grid may lie elsewhere, if that does part of the work."""
+        return self.on(reference)
+
+    def _still(self, grid: Grid) -> Tensor:
+        """No displacement, for :meth:`follow`."""
+        return torch.zeros((grid.ndim, *grid.shape))
+
+    def _reference(self, reference: Grid | None) -> Grid:
+        grid = reference or self.home
+        if grid is None:
+            raise ValueError("this transform has no field, so no grid of its own: give a reference grid")
+        check_axes(self, grid)
+        return grid
 
 
-def compose(transforms: Sequence[Transform], grid: Grid) -> Transform:
-    """One map for several, sampled at the voxels of a grid.
-
-    Args:
-        transforms: in the order of ANTs: a point of the fixed space goes through the first, then the second, and so
-            on, so the last touches the moving image first. None at all gives the identity.
-        grid: of the result, usually that of the fixed image.
+def check_axes(transform: Transform, grid: Grid) -> None:
+    """Refuse a grid of another number of axes.
 
     Raises:
-        ValueError: a transform has another number of axes than the grid.
+        ValueError: it has.
     """
-    for transform in transforms:
-        if transform.grid.ndim != grid.ndim:
-            raise ValueError(f"a {transform.grid.ndim}-D transform does not act on a {grid.ndim}-D grid")
-    if len(transforms) == 1:
-        return transforms[0].on(grid)
-    voxels = ops.identity(grid.shape, dtype=torch.float64)[0].movedim(0, -1)
-    points = grid.to_world(voxels)
-    for transform in transforms:
-        points = transform.map_points(points)
-    flow = (grid.to_voxel(points) - voxels).movedim(-1, 0)
-    return Transform(flow.to(torch.float32).contiguous(), grid)
+    if transform.ndim != grid.ndim:
+        raise ValueError(
+            f"a {transform.ndim}-D transform does not act on a {grid.ndim}-D grid: they have no common space"
+        )

@@ -10,7 +10,7 @@ import SimpleITK as sitk
 import torch
 
 from regnet.io import read_image, read_labels, write_image, write_transform
-from regnet.spatial import Grid, Transform
+from regnet.spatial import Displacement, Grid, Transform
 from tests.inference.heads import centred, head, points
 
 from .command import refused, regnet, write_pair
@@ -25,7 +25,7 @@ def turn_about(grid: Grid, plane: tuple[int, int], degrees: float) -> Transform:
     world = points(grid)
     centre = grid.to_world(torch.tensor([(n - 1) / 2 for n in grid.shape]))
     there = (world - centre) @ matrix.T + centre
-    return Transform((grid.to_voxel(there) - grid.to_voxel(world)).movedim(-1, 0).float(), grid)
+    return Displacement((grid.to_voxel(there) - grid.to_voxel(world)).movedim(-1, 0).float(), grid)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_without_a_transform_the_image_stays_where_it_is_in_the_world(tmp_path: 
 @pytest.mark.parametrize(("interp", "limit"), [("linear", 15.0), ("cubic", 2.0)])
 def test_cubic_is_nearer_to_the_truth_than_linear(tmp_path: Path, interp: str, limit: float) -> None:
     grid = centred((30, 30, 26))
-    half = Transform(torch.full((3, *grid.shape), 0.5), grid)
+    half = Displacement(torch.full((3, *grid.shape), 0.5), grid)
     image, out = tmp_path / "moving.nii.gz", tmp_path / "out.nii.gz"
     write_image(image, head(grid, 9).data, grid)
     write_transform(tmp_path / "half.nii.gz", half, grid)
@@ -130,7 +130,7 @@ def test_labels_are_never_mixed_and_keep_their_type(tmp_path: Path, dtype: str, 
     file, out = tmp_path / "labels.nii.gz", tmp_path / "out.nii.gz"
     nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), file)
     grid = read_labels(file).grid
-    write_transform(tmp_path / "t.nii.gz", Transform(torch.full((3, 8, 9, 10), 0.4), grid), grid)
+    write_transform(tmp_path / "t.nii.gz", Displacement(torch.full((3, 8, 9, 10), 0.4), grid), grid)
     words = ("--moving", file, "--reference", file, "-t", tmp_path / "t.nii.gz", "--interp", interp)
     assert regnet("apply", *words, "--out", out) == 0
     stored = nibabel.load(out)
@@ -198,7 +198,7 @@ def test_bad_input_is_named_and_nothing_is_written(tmp_path: Path, capsys: pytes
     flat, grid = tmp_path / "flat.nii.gz", Grid((24, 30), torch.eye(3))
     write_image(flat, torch.rand(grid.shape), grid)
     assert f"{flat}: is 2-D" in refused(capsys, "apply", "--moving", flat, "--reference", fixed, "--out", out)
-    write_transform(flat, Transform.identity(grid))
+    write_transform(flat, Displacement.identity(grid))
     assert f"{flat}: is 2-D" in refused(capsys, *good, "-t", flat, "-t", flat)
     assert "out.xyz" in refused(capsys, *good[:5], "--out", tmp_path / "out.xyz")
     assert not out.exists()

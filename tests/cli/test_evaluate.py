@@ -10,7 +10,7 @@ import torch
 
 from regnet.cli.main import main
 from regnet.io import write_image, write_transform
-from regnet.spatial import Grid, Transform
+from regnet.spatial import Displacement, Grid
 
 SPACING = (2.0, 1.0, 1.5)
 SHAPE = (20, 18, 16)
@@ -39,7 +39,7 @@ def _write(folder: Path, shape: tuple[int, ...] = SHAPE) -> Path:
         write_image(folder / f"{name}_labels.nii.gz", labels, grid)
     flow = torch.zeros(grid.ndim, *grid.shape)
     flow[0] = 3
-    write_transform(folder / "warps" / "one_warp.nii.gz", Transform(flow, grid))
+    write_transform(folder / "warps" / "one_warp.nii.gz", Displacement(flow, grid))
     table = folder / "pairs.csv"
     table.write_text(
         "id,moving,fixed,moving_labels,fixed_labels,true_warp\n"
@@ -104,7 +104,7 @@ def test_a_field_on_another_grid_means_the_same_map(tmp_path: Path) -> None:
     coarse = _grid().coarser(2)
     flow = torch.zeros(3, *coarse.shape)
     flow[0] = 1.5
-    write_transform(tmp_path / "coarse" / "one.nii.gz", Transform(flow, coarse))
+    write_transform(tmp_path / "coarse" / "one.nii.gz", Displacement(flow, coarse))
     words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "coarse"), "--out", str(out)]
     assert main(words) == 0
     (case,) = _cases(out)
@@ -115,7 +115,7 @@ def test_the_fixed_mask_of_the_table_is_where_regularity_is_measured(tmp_path: P
     table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
     flow = torch.zeros(3, *grid.shape)
     flow[1, :10] = -2 * torch.arange(SHAPE[1]).view(1, -1, 1)  # the first half is mirrored
-    write_transform(tmp_path / "warps" / "one_warp.nii.gz", Transform(flow, grid))
+    write_transform(tmp_path / "warps" / "one_warp.nii.gz", Displacement(flow, grid))
     mask = torch.zeros(grid.shape, dtype=torch.uint8)
     mask[12:] = 1
     write_image(tmp_path / "mask.nii.gz", mask, grid)

@@ -14,7 +14,7 @@ from torch import Tensor
 from regnet import ops
 from regnet.data.spec import InputSpec
 from regnet.io import read_displacement, read_image, read_labels, read_transform, write_image
-from regnet.spatial import Transform
+from regnet.spatial import Displacement
 from tests.inference.heads import centred, head, points, shift
 from tests.inference.networks import write_checkpoint
 
@@ -103,7 +103,7 @@ def test_the_figure_is_drawn(registered: Path) -> None:
 
 def test_the_registered_image_is_nearer_to_the_fixed_one(registered: Path) -> None:
     fixed, moving = read_image(registered / "fixed.nii.gz"), read_image(registered / "moving.nii.gz")
-    before = Transform.identity(fixed.grid).apply(moving.data[None], moving.grid)[0]
+    before = Displacement.identity(fixed.grid).apply(moving.data[None], moving.grid)[0]
     after = read_image(registered / "new/moved.nii.gz").data.clamp(min=0)
     assert float((after - fixed.data).abs().mean()) < 0.6 * float((before - fixed.data).abs().mean())
 

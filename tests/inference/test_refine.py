@@ -6,7 +6,7 @@ import torch
 from regnet.data.spec import InputSpec
 from regnet.inference import refine as module
 from regnet.inference.refine import refine
-from regnet.spatial import Transform
+from regnet.spatial import Displacement, Transform
 
 from .heads import centred, head, points, shift
 
@@ -18,7 +18,7 @@ def spec(ndim: int) -> InputSpec:
 def smooth_velocity(ndim: int, shape: tuple[int, ...]) -> Transform:
     grid = centred(shape)
     at = points(grid).movedim(-1, 0)[:ndim].float()
-    return Transform(torch.sin(at.flip(0) / 5 + 1), grid)
+    return Displacement(torch.sin(at.flip(0) / 5 + 1), grid)
 
 
 @pytest.mark.parametrize(("shape", "mm"), [((34, 40), (1.5, -2.0)), ((30, 34, 28), (1.5, -2.0, 1.0))])
@@ -63,7 +63,7 @@ def test_a_network_s_velocity_is_where_it_starts() -> None:
 
 def test_a_given_map_stays_under_the_optimised_one() -> None:
     grid = centred((26, 30))
-    given = Transform(smooth_velocity(2, grid.shape).flow * 0.3, grid)
+    given = Displacement(smooth_velocity(2, grid.shape).flow * 0.3, grid)
     image = head(grid, radius=8)
     found = refine(image, image, spec(2), 2, start=given, learning_rate=0.0)
     torch.testing.assert_close(found.flow, given.flow, atol=1e-5, rtol=0)

@@ -12,7 +12,7 @@ from regnet.errors import InputError
 from regnet.inference import load_model, register
 from regnet.io import Image, read_image, read_labels, write_image
 from regnet.metrics import dice
-from regnet.spatial import Grid, Transform, canonical, resample
+from regnet.spatial import Displacement, Grid, Transform, canonical, resample
 
 from .heads import centred, head, shift
 from .networks import write_checkpoint
@@ -102,7 +102,7 @@ def test_how_colin27_is_stored_does_not_change_where_it_is_registered_to(tmp_pat
         moved = transform.apply_labels(tissue.data[None], tissue.grid)
         return dice(moved[0, 0], truth.data[0], labels=[1, 2])
 
-    before = overlap(Transform.identity(fixed.grid))
+    before = overlap(Displacement.identity(fixed.grid))
     plain = overlap(register(moving, fixed, refine=20))
     other = overlap(register(stored, fixed, refine=20))
     for label in (1, 2):

@@ -6,7 +6,7 @@ import torch
 
 from regnet.errors import InputError
 from regnet.io import read_displacement, read_image, read_transform, write_displacement, write_image, write_transform
-from regnet.spatial import Grid, Transform
+from regnet.spatial import Displacement, Grid
 from tests.spatial.worlds import centres, fixed_grid, moving_grid, smooth_flow, waves
 
 
@@ -65,7 +65,7 @@ def test_the_intent_says_which_way_the_components_point(tmp_path, intent, expect
 @pytest.mark.parametrize("ndim", (2, 3))
 def test_a_field_written_by_itk_means_the_same_to_us(tmp_path, ndim):
     grid = fixed_grid(ndim)
-    transform = Transform(smooth_flow(grid), grid)
+    transform = Displacement(smooth_flow(grid), grid)
     write_transform(tmp_path / "ours.nii.gz", transform)
     image = sitk.ReadImage(str(tmp_path / "ours.nii.gz"), sitk.sitkVectorFloat64)
     assert image.GetDimension() == ndim and image.GetNumberOfComponentsPerPixel() == ndim
@@ -79,7 +79,7 @@ def test_a_field_written_by_itk_means_the_same_to_us(tmp_path, ndim):
 @pytest.mark.parametrize("elsewhere", (False, True))
 def test_simpleitk_applies_our_field_with_our_result(tmp_path, ndim, elsewhere):
     fixed, moving = fixed_grid(ndim), moving_grid(ndim)
-    transform = Transform(smooth_flow(fixed), fixed)
+    transform = Displacement(smooth_flow(fixed), fixed)
     # Elsewhere: a reference other than the field's grid, inside it, where ITK has to interpolate the field.
     reference = fixed.window((3, 4, 2)[:ndim], (17, 21, 12)[:ndim]).coarser(0.8) if elsewhere else fixed
     image = waves(moving)
@@ -108,14 +108,14 @@ def test_simpleitk_applies_our_field_with_our_result(tmp_path, ndim, elsewhere):
     outside = ours == -20.0
     assert 0.3 * ours.numel() < int((~outside).sum())
     # It is the field that does it: without it the images differ by far more.
-    still = Transform.identity(fixed).apply(image, moving, reference, background=-20.0)[0, 0]
+    still = Displacement.identity(fixed).apply(image, moving, reference, background=-20.0)[0, 0]
     assert float((still - theirs).abs().mean()) > 3
 
 
 @pytest.mark.parametrize("ndim", (2, 3))
 def test_simpleitk_maps_points_as_we_do(tmp_path, ndim):
     grid = fixed_grid(ndim)
-    write_transform(tmp_path / "warp.nii.gz", Transform(smooth_flow(grid), grid))
+    write_transform(tmp_path / "warp.nii.gz", Displacement(smooth_flow(grid), grid))
     ours = read_transform(tmp_path / "warp.nii.gz")
     image = sitk.ReadImage(str(tmp_path / "warp.nii.gz"), sitk.sitkVectorFloat64)
     theirs = sitk.DisplacementFieldTransform(image)
@@ -133,7 +133,7 @@ def test_the_field_has_the_codes_of_the_fixed_image_and_not_its_type(tmp_path):
     stored.header.set_slope_inter(0.5, 3)
     nib.save(stored, tmp_path / "fixed.nii")
     flow = torch.linspace(-0.5, 0.5, 3 * grid.voxels).reshape(3, *grid.shape)
-    write_transform(tmp_path / "warp.nii", Transform(flow, grid), read_image(tmp_path / "fixed.nii"))
+    write_transform(tmp_path / "warp.nii", Displacement(flow, grid), read_image(tmp_path / "fixed.nii"))
     header = nib.load(tmp_path / "warp.nii").header
     assert (int(header["sform_code"]), int(header["qform_code"])) == (4, 1)
     assert header.get_data_dtype() == np.float32
@@ -144,7 +144,7 @@ def test_a_field_says_where_it_lies_though_the_fixed_image_does_not(tmp_path):
     nib.save(nib.Nifti1Image(np.ones((4, 5, 6), np.float32), None), tmp_path / "fixed.nii")
     with pytest.warns(UserWarning, match="neither sform nor qform"):
         fixed = read_image(tmp_path / "fixed.nii")
-    write_transform(tmp_path / "warp.nii", Transform.identity(fixed.grid), fixed)
+    write_transform(tmp_path / "warp.nii", Displacement.identity(fixed.grid), fixed)
     assert torch.equal(read_transform(tmp_path / "warp.nii").grid.affine, fixed.grid.affine)
 
 

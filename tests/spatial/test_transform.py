@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regnet.spatial import Grid, Transform, compose, in_view
+from regnet.spatial import Displacement, Grid, compose, in_view
 
 from .test_resample import inside
 from .worlds import centres, fixed_grid, moving_grid, ramp, smooth_flow
@@ -11,13 +11,13 @@ def shift(grid, millimetres):
     """The transform that moves everything by the same ``millimetres`` (RAS)."""
     vector = torch.linalg.inv(grid.affine[:-1, :-1]) @ torch.tensor(millimetres, dtype=torch.float64)
     flow = vector.float().reshape(-1, *(1,) * grid.ndim).expand(-1, *grid.shape)
-    return Transform(flow.contiguous(), grid)
+    return Displacement(flow.contiguous(), grid)
 
 
 @pytest.mark.parametrize("ndim", (2, 3))
 def test_the_identity_moves_no_point_and_resamples_the_image(ndim):
     grid = fixed_grid(ndim)
-    identity = Transform.identity(grid)
+    identity = Displacement.identity(grid)
     points = centres(grid)[::5].float()
     assert torch.allclose(identity.map_points(points), points.double(), atol=1e-9)
     assert bool((identity.displacement_mm() == 0).all())
@@ -35,7 +35,7 @@ def test_a_shift_moves_every_point_by_it_also_outside_the_grid(ndim):
 @pytest.mark.parametrize("ndim", (2, 3))
 def test_at_a_voxel_the_map_is_the_field(ndim):
     grid = fixed_grid(ndim)
-    transform = Transform(smooth_flow(grid), grid)
+    transform = Displacement(smooth_flow(grid), grid)
     there = transform.map_points(centres(grid))
     expected = centres(grid) + transform.displacement_mm().movedim(0, -1)
     assert torch.allclose(there, expected, atol=1e-4)
@@ -44,7 +44,7 @@ def test_at_a_voxel_the_map_is_the_field(ndim):
 @pytest.mark.parametrize("ndim", (2, 3))
 def test_applying_takes_the_moving_image_at_the_mapped_place(ndim):
     fixed, moving = fixed_grid(ndim), moving_grid(ndim)
-    transform = Transform(smooth_flow(fixed), fixed)
+    transform = Displacement(smooth_flow(fixed), fixed)
     there = transform.map_points(centres(fixed))
     moved = transform.apply(ramp(moving), moving)
     slope = torch.tensor([2.0, -3.0, 0.5], dtype=torch.float64)[:ndim]
@@ -60,7 +60,7 @@ def test_applying_takes_the_moving_image_at_the_mapped_place(ndim):
 @pytest.mark.parametrize("ndim", (2, 3))
 def test_the_same_world_map_on_another_grid(ndim):
     fixed, other = fixed_grid(ndim), moving_grid(ndim).coarser(1.4)
-    transform = Transform(smooth_flow(fixed), fixed)
+    transform = Displacement(smooth_flow(fixed), fixed)
     again = transform.on(other)
     assert again.grid == other
     assert torch.allclose(again.map_points(centres(other)), transform.map_points(centres(other)), atol=1e-4)
@@ -95,7 +95,7 @@ def test_labels_move_as_the_image_does(mode):
 @pytest.mark.parametrize("ndim", (2, 3))
 def test_the_inverse_brings_a_point_back(ndim):
     grid = fixed_grid(ndim)
-    transform = Transform(smooth_flow(grid, 2.0), grid)
+    transform = Displacement(smooth_flow(grid, 2.0), grid)
     points = centres(grid)[(slice(5, -5),) * ndim]
     back = transform.inverse().map_points(transform.map_points(points))
     assert (transform.map_points(points) - points).abs().max() > 1.0
@@ -105,7 +105,7 @@ def test_the_inverse_brings_a_point_back(ndim):
 def test_a_transform_can_be_differentiated_in_its_field():
     fixed, moving = fixed_grid(2), moving_grid(2)
     flow = smooth_flow(fixed).requires_grad_()
-    moved = Transform(flow, fixed).apply(ramp(moving), moving, moving.coarser(1.5))
+    moved = Displacement(flow, fixed).apply(ramp(moving), moving, moving.coarser(1.5))
     moved.square().sum().backward()
     assert bool(torch.isfinite(flow.grad).all()) and float(flow.grad.abs().max()) > 0
 
@@ -113,21 +113,21 @@ def test_a_transform_can_be_differentiated_in_its_field():
 def test_a_field_that_is_not_on_its_grid_is_refused():
     grid = fixed_grid(3)
     with pytest.raises(ValueError, match="shape"):
-        Transform(torch.zeros(3, 4, 5, 6), grid)
+        Displacement(torch.zeros(3, 4, 5, 6), grid)
     with pytest.raises(ValueError, match="no common space"):
-        Transform.identity(grid).apply(torch.zeros(1, 1, 4, 5), Grid((4, 5), torch.eye(3)))
+        Displacement.identity(grid).apply(torch.zeros(1, 1, 4, 5), Grid((4, 5), torch.eye(3)))
 
 
 def test_view_and_background_agree():
     fixed, moving = fixed_grid(3), moving_grid(3)
-    moved = Transform.identity(fixed).apply(torch.ones(1, 1, *moving.shape), moving)
+    moved = Displacement.identity(fixed).apply(torch.ones(1, 1, *moving.shape), moving)
     assert torch.equal(moved, in_view(moving, fixed))
 
 
 @pytest.mark.parametrize("ndim", (2, 3))
 def test_a_point_goes_through_the_first_of_composed_maps_first(ndim):
     fixed, middle = fixed_grid(ndim), moving_grid(ndim)
-    first, then = Transform(smooth_flow(fixed), fixed), Transform(smooth_flow(middle), middle)
+    first, then = Displacement(smooth_flow(fixed), fixed), Displacement(smooth_flow(middle), middle)
     composed = compose([first, then], fixed)
     assert composed.grid == fixed
     expected = then.map_points(first.map_points(centres(fixed)))
@@ -137,6 +137,6 @@ def test_a_point_goes_through_the_first_of_composed_maps_first(ndim):
 
 
 def test_a_transform_of_another_dimension_does_not_compose():
-    flat, deep = Transform.identity(fixed_grid(2)), Transform.identity(fixed_grid(3))
+    flat, deep = Displacement.identity(fixed_grid(2)), Displacement.identity(fixed_grid(3))
     with pytest.raises(ValueError, match="a 2-D transform does not act on a 3-D grid"):
         compose([deep, flat], deep.grid)
