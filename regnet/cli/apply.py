@@ -10,7 +10,7 @@ from regnet.cli.options import add_background, add_overwrite, add_threads, backg
 from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
 from regnet.io import Image, read_image, read_labels, read_transform, write_image
-from regnet.io.image import SUFFIXES
+from regnet.io.writer import SUFFIXES
 from regnet.spatial import Transform, compose
 
 _INVERSE = ":inverse"

@@ -1,22 +1,32 @@
-"""Files: images, displacement fields, checkpoints. The only package that imports nibabel."""
+"""Files: images, displacement fields, checkpoints. The only package that imports nibabel and SimpleITK."""
 
 from regnet.io.atomic import atomic_path, check_output
 from regnet.io.checkpoint import read_checkpoint
 from regnet.io.displacement import read_displacement, read_transform, write_displacement, write_transform
-from regnet.io.image import Image, as_image, check_image, read_image, read_labels, write_image
+from regnet.io.image import Image, as_image, check_image, read_image, read_labels
+from regnet.io.image_file import ImageFile, open_image, read_header
+from regnet.io.points import Points, read_points, write_points
+from regnet.io.writer import image_writer, write_image
 
 __all__ = [
     "Image",
+    "ImageFile",
+    "Points",
     "as_image",
     "atomic_path",
     "check_image",
     "check_output",
+    "image_writer",
+    "open_image",
     "read_checkpoint",
     "read_displacement",
+    "read_header",
     "read_image",
     "read_labels",
+    "read_points",
     "read_transform",
     "write_displacement",
     "write_image",
+    "write_points",
     "write_transform",
 ]

@@ -1,8 +1,7 @@
 """NIfTI and MGH files below the level of images: opening them, and where their voxels lie."""
 
-import gzip
+import math
 import warnings
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,24 +9,23 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
+import torch
 from nibabel import imageglobals
-from nibabel.filebasedimages import ImageFileError
-from nibabel.spatialimages import HeaderDataError
 
 from regnet.errors import InputError
+from regnet.io.voxels import READ_ERRORS, check_promise, read_volumes, volume_shape
 from regnet.spatial.grid import Grid
 
 # Millimetres per unit of the affine, by the spatial bits of xyzt_units (metre, micron); else millimetres are meant.
 _MILLIMETRES = {1: 1000.0, 3: 1e-3}
 _SPATIAL_BITS = 7
-_READ_ERRORS = (OSError, EOFError, ValueError, zlib.error, ImageFileError, HeaderDataError)
 
 
 def open_volume(path: Path) -> Any:
     """The nibabel image of ``path``, its numbers not yet read.
 
     Raises:
-        InputError: the file is missing, empty, or not an image.
+        InputError: the file is missing, empty, not an image, or too short for what its header promises.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file")
@@ -38,29 +36,31 @@ def open_volume(path: Path) -> Any:
     try:
         with _quiet():
             image: Any = nib.load(path)
-            if path.name.lower().endswith((".gz", ".mgz")):
-                # gzip compares its checksum only at the end of the file, so read to there.
-                image = type(image).from_bytes(gzip.decompress(path.read_bytes()))
-    except _READ_ERRORS as error:
+    except READ_ERRORS as error:
         raise InputError(f"{path}: truncated, damaged or not an image ({_line(error)})") from error
+    if not isinstance(image, nib.Nifti1Image | nib.MGHImage):
+        raise InputError(f"{path}: not an image but {type(image).__name__}; NIfTI or MGH is needed")
+    if not image.shape or min(image.shape) < 1:
+        raise InputError(f"{path}: has no voxels (shape {tuple(int(n) for n in image.shape)})")
+    check_promise(image, path)
     return image
 
 
-def load_numbers(image: Any, name: object, dtype: Any = None) -> np.ndarray:
-    """The voxels of a nibabel image, called ``name`` in messages, scaled, as ``dtype`` (None: as they come).
+def load_numbers(image: Any, name: object, dtype: Any = np.float64) -> np.ndarray:
+    """All voxels of a nibabel image, called ``name`` in messages, scaled, in its shape; volumes lie one by one.
 
     Raises:
-        InputError: the file ends early or is damaged.
+        InputError: the file ends early or is damaged, or does not fit into memory.
     """
+    shape = tuple(int(n) for n in image.shape)
     try:
-        # A number that the type does not hold becomes infinite, and whoever needs it finite says so.
-        with np.errstate(all="ignore"):
-            array = np.asanyarray(image.dataobj) if dtype is None else image.dataobj.__array__(dtype)
+        out = np.empty((math.prod(shape[3:]), *volume_shape(image)), dtype or np.float64)
     except MemoryError as error:
-        raise InputError(f"{name}: the {tuple(map(int, image.shape))} voxels do not fit into memory") from error
-    except _READ_ERRORS as error:
-        raise InputError(f"{name}: truncated or damaged ({_line(error)})") from error
-    return array
+        raise InputError(f"{name}: the {shape} voxels do not fit into memory") from error
+    into = torch.from_numpy(out)
+    for k, volume in enumerate(read_volumes(image, name, into.dtype)):
+        into[k] = volume
+    return np.moveaxis(out, 0, -1).reshape(shape, order="F" if len(shape) > 4 else "C")
 
 
 def affine_mm(image: Any, name: object) -> np.ndarray:
@@ -158,7 +158,9 @@ def _quiet() -> Iterator[None]:
     before = imageglobals.logger.disabled
     imageglobals.logger.disabled = True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # nibabel leaves .mgh files to the garbage collector
+            yield
     finally:
         imageglobals.logger.disabled = before
 

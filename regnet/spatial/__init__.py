@@ -5,6 +5,7 @@ from regnet.spatial.composite import Composite, chain, compose
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.ffd import FFD
 from regnet.spatial.grid import Grid, canonical, matrix
+from regnet.spatial.points import unmap_points
 from regnet.spatial.resample import in_view, resample, resample_labels
 from regnet.spatial.transform import Transform
 from regnet.spatial.velocity import Velocity
@@ -24,4 +25,5 @@ __all__ = [
     "matrix",
     "resample",
     "resample_labels",
+    "unmap_points",
 ]
