@@ -1,14 +1,13 @@
 """How much surface a cell holds: the cube between eight voxel centres, some of them inside a structure."""
 
 import functools
-import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 Corner = tuple[int, int, int]
 
-CORNERS: tuple[Corner, ...] = tuple(itertools.product((0, 1), repeat=3))
+CORNERS: tuple[Corner, ...] = tuple((i, j, k) for i in (0, 1) for j in (0, 1) for k in (0, 1))
 
 
 @functools.lru_cache(maxsize=64)

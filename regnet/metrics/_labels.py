@@ -27,7 +27,7 @@ def sizes(labels: np.ndarray) -> dict[int, int]:
     """label -> number of voxels, without 0."""
     if not labels.size:
         return {}
-    if 0 <= labels.min() and labels.max() < _TABLE:
+    if labels.min() >= 0 and labels.max() < _TABLE:
         counts = np.bincount(labels.ravel())
         return {int(label): int(counts[label]) for label in np.flatnonzero(counts) if label}
     values, counts = np.unique(labels, return_counts=True)
@@ -38,7 +38,7 @@ def boxes(labels: np.ndarray) -> dict[int, Box]:
     """label -> the smallest box that holds it, without 0."""
     if not labels.size or not labels.any():
         return {}
-    if 0 <= labels.min() and labels.max() < _TABLE:
+    if labels.min() >= 0 and labels.max() < _TABLE:
         found = ndimage.find_objects(labels.astype(np.int32, copy=False))
         return {label: box for label, box in enumerate(found, 1) if box is not None}
     # Ranks, since find_objects makes room for every number up to the largest label.

@@ -102,7 +102,7 @@ def log_jacobian_determinant(flow: Tensor, offset: float = 0.0) -> Tensor:
 
 
 def _determinant(flow: Tensor) -> Tensor:
-    """:func:`regnet.ops.jacobian_determinant`, some rows at a time, so that its fields stay in the processor's cache."""
+    """:func:`regnet.ops.jacobian_determinant`, some rows at a time: its many fields stay in the processor's cache."""
     parts = []
     for start, stop, low, high in slabs(flow):
         parts.append(ops.jacobian_determinant(flow.detach()[:, :, low:high])[:, :, start - low : stop - low])

@@ -14,11 +14,12 @@ from regnet.ops.jacobian import determinant
 def non_diffeomorphic_volume(flow: Tensor, mask: Tensor | None = None) -> float:
     """Volume of the pieces that the map turns over, over the volume of the mask.
 
-    Central differences can miss a fold (a checkerboard has none). Here each cell between eight voxel centres is cut into
-    five tetrahedra, in both ways that there are, and the map is linear on each. A piece with a negative determinant
-    counts with its volume. In terms of a voxel: the eight determinants of one-sided differences, a sixth of a cell
-    each, and two of differences along the diagonals of faces (each twice as large in the identity), all halved since
-    two ways of cutting are averaged. In 2-D a square is cut into two triangles: four determinants, half a cell each.
+    Central differences can miss a fold (a checkerboard has none). Here each cell between eight voxel centres is cut
+    into five tetrahedra, in both ways that there are, and the map is linear on each. A piece with a negative
+    determinant counts with its volume. In terms of a voxel: the eight determinants of one-sided differences, a sixth
+    of a cell each, and two of differences along the diagonals of faces (each twice as large in the identity), all
+    halved since two ways of cutting are averaged. In 2-D a square is cut into two triangles: four determinants, half a
+    cell each.
 
     Args:
         flow: ``(N, D, *spatial)``, voxels, on the fixed grid, D 2 or 3. Beyond the grid it goes on as at its edge.
@@ -84,7 +85,8 @@ def _difference(flow: Tensor, step: tuple[int, ...]) -> Tensor:
 
 def _at(flow: Tensor, step: tuple[int, ...]) -> Tensor:
     """The inner voxels of a padded field, shifted."""
-    return flow[(..., *(slice(1 + s, n - 1 + s) for s, n in zip(step, flow.shape[2:], strict=True)))]
+    inner = tuple(slice(1 + s, n - 1 + s) for s, n in zip(step, flow.shape[2:], strict=True))
+    return flow[(slice(None), slice(None), *inner)]
 
 
 def _unit(ndim: int, axis: int, sign: int) -> tuple[int, ...]:

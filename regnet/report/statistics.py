@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import stats
 
 _RESAMPLES = 5000
 _BATCH = 1 << 22  # numbers drawn at a time
@@ -81,6 +80,8 @@ def compare(ours: Sequence[Row], theirs: Sequence[Row], columns: Sequence[str]) 
     Source:
         Wilcoxon, Biometrics Bulletin 1945.
     """
+    from scipy import stats  # takes half a second to load, and few need it
+
     other = {row["id"]: row for row in theirs}
     result: dict[str, Summary] = {}
     for column in columns:
