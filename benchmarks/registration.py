@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from regnet.data import sample_path
-from regnet.io import read_image, read_labels, read_transform, write_image
+from regnet.io import read_displacement, read_image, read_labels, read_transform, write_image
 from regnet.metrics import dice, jacobian_statistics
 from regnet.spatial import Displacement, Grid, Transform, canonical, resample
 
@@ -197,7 +197,8 @@ def overlap(pair: Pair, transform: Transform) -> tuple[float, float]:
 def regularity(pair: Pair, warp: Path) -> tuple[float, float]:
     """Folded voxels in % and SDlogJ, in the brain of the (brain-extracted) fixed image."""
     brain = (read_image(pair.fixed).data > 0)[None]
-    (inside,) = jacobian_statistics(read_transform(warp).flow[None], brain)
+    flow, _ = read_displacement(warp)
+    (inside,) = jacobian_statistics(flow[None], brain)
     return 100 * inside["folding"], inside["sdlogj"]
 
 

@@ -20,8 +20,8 @@ from regnet.data.spec import InputSpec
 from regnet.data.synthesis import Recipe, Source, generator_of, synthetic_pair
 from regnet.data.table import Pair, Subject
 from regnet.errors import InputError
-from regnet.io.displacement import read_transform
 from regnet.io.image import Image, read_image, read_labels
+from regnet.io.transform import read_transform
 from regnet.spatial.grid import Grid
 
 Key = int | tuple[int, int]

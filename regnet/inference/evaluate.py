@@ -19,11 +19,12 @@ from regnet.inference.register import check_pair
 from regnet.io import Image, check_image, read_image, read_labels, read_points, read_transform
 from regnet.losses import lncc
 from regnet.report.measures import Measure, Measures
-from regnet.spatial import Displacement, Grid, compose, matrix
+from regnet.spatial import Displacement, Grid, compose, matrix, unmap_points
 
 LABELS = ("nearest", "linear", "learn2reg")
 SPACES = ("ras", "lps", "voxel", "voxel1")
 LEARN2REG = "disp_"  # how the names of Learn2Reg's displacement files begin
+_MISS = 1e-2  # mm by which a landmark may be missed on its way back
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
     found |= _plain(_similarity(there, moving, fixed, mask, _mask(pair.moving_mask, moving)))
     found |= _plain(_regularity(there, mask))
     if case.inverse is not None:
-        again = compose([there, read_transform(case.inverse)], fixed.grid)
+        again = compose([there, read_transform(case.inverse, None, fixed.grid, moving.grid)], fixed.grid)
         error = metrics.displacement_statistics(again.flow[None], fixed.grid.spacing, mask)
         found |= _plain({"inverse_mean_mm": error["mean"], "inverse_max_mm": error["max"]})
     if pair.true_warp:
@@ -106,10 +107,8 @@ def _map(path: Path | None, moving: Grid, fixed: Image) -> Displacement:
     """The map of a file at the voxels of the fixed image."""
     if path is None:
         return Displacement.identity(fixed.grid)
-    if path.name.startswith(LEARN2REG):
-        transform = read_transform(path, source="learn2reg", moving=moving, fixed=fixed.grid)
-    else:
-        transform = read_transform(path)
+    source = "learn2reg" if path.name.startswith(LEARN2REG) else None
+    transform = read_transform(path, source, moving, fixed.grid)
     if transform.ndim != fixed.grid.ndim:
         raise InputError(f"{path}: is {transform.ndim}-D, but {fixed.name} is {fixed.grid.ndim}-D")
     if isinstance(transform, Displacement) and transform.grid.matches(fixed.grid):
@@ -193,7 +192,8 @@ def _points(there: Displacement, moving: Tensor, fixed: Tensor) -> Measures:
         raise InputError(f"landmarks come in pairs: {len(moving)} of the moving and {len(fixed)} of the fixed image")
     flow, grid = there.flow[None], there.grid
     spline = grid.to_world(metrics.map_voxels(flow, grid.to_voxel(fixed), order=3))
-    back = grid.to_world(metrics.map_voxels_back(flow, grid.to_voxel(moving)))
+    back, miss = unmap_points(there, moving)
+    back[miss > _MISS] = math.nan  # the map folds there, or does not reach
     errors = {
         "tre_mm": metrics.target_registration_error(there.map_points(fixed), moving),
         "tre_mm_learn2reg": metrics.target_registration_error(spline, moving),

@@ -5,7 +5,7 @@ from regnet.metrics.distance import average_surface_distance, hd95, surface_dist
 from regnet.metrics.information import normalised_mutual_information
 from regnet.metrics.jacobian import folding_fraction, jacobian_statistics, log_jacobian_determinant, sdlogj
 from regnet.metrics.overlap import common_labels, dice
-from regnet.metrics.points import map_voxels, map_voxels_back, target_registration_error
+from regnet.metrics.points import map_voxels, target_registration_error
 from regnet.metrics.volume import non_diffeomorphic_volume
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "jacobian_statistics",
     "log_jacobian_determinant",
     "map_voxels",
-    "map_voxels_back",
     "non_diffeomorphic_volume",
     "normalised_mutual_information",
     "sdlogj",

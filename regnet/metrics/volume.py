@@ -85,8 +85,9 @@ def _difference(flow: Tensor, step: tuple[int, ...]) -> Tensor:
 
 def _at(flow: Tensor, step: tuple[int, ...]) -> Tensor:
     """The inner voxels of a padded field, shifted."""
-    inner = tuple(slice(1 + s, n - 1 + s) for s, n in zip(step, flow.shape[2:], strict=True))
-    return flow[(slice(None), slice(None), *inner)]
+    inner = (slice(1 + s, n - 1 + s) for s, n in zip(step, flow.shape[2:], strict=True))
+    where = (slice(None), slice(None), *inner)
+    return flow[where]
 
 
 def _unit(ndim: int, axis: int, sign: int) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from regnet.spatial.affine import Affine
 from regnet.spatial.composite import Composite, chain, compose
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.ffd import FFD
-from regnet.spatial.grid import Grid, canonical, matrix
+from regnet.spatial.grid import Grid, canonical, matrix, orthogonal
 from regnet.spatial.points import unmap_points
 from regnet.spatial.resample import in_view, resample, resample_labels
 from regnet.spatial.transform import Transform
@@ -23,6 +23,7 @@ __all__ = [
     "compose",
     "in_view",
     "matrix",
+    "orthogonal",
     "resample",
     "resample_labels",
     "unmap_points",

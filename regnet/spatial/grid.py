@@ -187,13 +187,34 @@ def canonical(grid: Grid, spacing: float | Sequence[float] | None = None) -> Gri
             native[world] = grid.spacing[axis]
         spacing = native
     steps = torch.tensor(per_axis(spacing, grid.ndim, "spacing"), dtype=torch.float64)
-    world_edges = grid.to_world(grid.outer_corners())
-    low, high = world_edges.min(dim=0).values, world_edges.max(dim=0).values
+    return _covering(grid, torch.diag(steps))
+
+
+def orthogonal(grid: Grid, tolerance: float = 1e-4) -> Grid:
+    """A grid for files that hold no shear: ``grid`` itself where its axes stand upright on each other.
+
+    Args:
+        grid: any grid; mirrored ones stay mirrored.
+        tolerance: the cosine between two axes that passes as upright.
+
+    Returns:
+        ``grid``, or that of the same spacings along the nearest upright axes that covers its whole field of view.
+    """
+    linear = grid.affine[:-1, :-1] / grid.affine[:-1, :-1].norm(dim=0)
+    if bool((linear.T @ linear - torch.eye(grid.ndim)).abs().max() <= tolerance):
+        return grid
+    return _covering(grid, grid._directions() * torch.tensor(grid.spacing, dtype=torch.float64))
+
+
+def _covering(grid: Grid, steps: Tensor) -> Grid:
+    """The grid whose voxels are ``steps`` apart, ``(D, D)``, one column an axis, centred on the field of view."""
+    edges = grid.to_world(grid.outer_corners()) @ torch.linalg.inv(steps).T
+    low, high = edges.min(dim=0).values, edges.max(dim=0).values
     # An extent of 100.00001 voxels is 100 voxels and the float32 of a file header.
-    shape = torch.ceil((high - low) / steps - 1e-3).clamp(min=1)
+    shape = torch.ceil(high - low - 1e-3).clamp(min=1)
     affine = torch.eye(grid.ndim + 1, dtype=torch.float64)
-    affine[:-1, :-1] = torch.diag(steps)
-    affine[:-1, -1] = (low + high) / 2 - (shape - 1) / 2 * steps
+    affine[:-1, :-1] = steps
+    affine[:-1, -1] = steps @ ((low + high) / 2 - (shape - 1) / 2)
     return Grid(tuple(int(n) for n in shape), affine)
 
 
