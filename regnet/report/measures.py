@@ -94,7 +94,7 @@ def read_rows(path: Path) -> list[Row]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             lines = list(csv.DictReader(stream))
-        if not lines or "id" not in lines[0]:
+        if not lines or not all(line.get("id") for line in lines):
             raise InputError(f"{path}: not a table of cases; cases.csv of `regnet evaluate --out` is needed")
         return [
             {name: cell if name == "id" else float(cell) for name, cell in line.items() if name and cell}
