@@ -4,6 +4,8 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
@@ -66,16 +68,32 @@ def _in_parallel(
     # Not forked: torch's threads do not survive it.
     context = multiprocessing.get_context("spawn")
     found = {}
-    with ProcessPoolExecutor(jobs, context, initializer=torch.set_num_threads, initargs=(threads,)) as pool:
-        waiting = {pool.submit(_evaluate, case, protocol, keep): case.pair.id for case in cases}
+    with ProcessPoolExecutor(jobs, context, initializer=_ready, initargs=(threads,)) as pool:
+        waiting = {pool.submit(_elsewhere, case, protocol, keep): case.pair.id for case in cases}
         try:
             for done in as_completed(waiting):
-                found[waiting[done]] = done.result()
+                found[waiting[done]], messages = done.result()
+                for message in messages:
+                    warnings.warn(message, stacklevel=2)
                 progress()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)  # those being worked on are finished, and kept
             raise
     return found
+
+
+def _ready(threads: int) -> None:
+    """Prepare a process of the pool: an interruption is its parent's business, who lets it finish its case."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(threads)
+
+
+def _elsewhere(case: Case, protocol: Protocol, keep: Path | None) -> tuple[Measures, list[str]]:
+    """A case in a process of the pool, and the warnings that are to be shown by its parent."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        measures = _evaluate(case, protocol, keep)
+    return measures, [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)]
 
 
 def _evaluate(case: Case, protocol: Protocol, keep: Path | None) -> Measures:
