@@ -15,8 +15,9 @@ from regnet.cli.output import outputs
 from regnet.data.learn2reg import displacement_names, read_dataset
 from regnet.data.table import Pair, read_pairs
 from regnet.errors import InputError
+from regnet.inference.case import LABELS, SPACES, Case, Protocol
 from regnet.inference.cohort import evaluate_cases
-from regnet.inference.evaluate import LABELS, SPACES, Case, Protocol
+from regnet.inference.meaning import MEANING
 from regnet.report import compare, comparison_table, summarise, summary_table
 from regnet.report.measures import Row, read_rows, to_json, to_row, write_json, write_rows
 
@@ -32,32 +33,6 @@ _COLUMNS = {
     "folding_percent": ("%\nfolded", ".4f"),
     "sdlogj": ("SDlogJ", ".3f"),
     "epe_mean_mm": ("error\nmm", ".2f"),
-}
-_MEANING = {
-    "dice": "mean over the labels that both images have; dice_L is label L; 1 is best",
-    "hd95_mm": "95 % Hausdorff distance of the labels' surfaces, mean over the labels; hd95_mm_L is label L",
-    "hd95_voxel": "the same in voxels, as Learn2Reg has it",
-    "assd_mm": "mean distance of the labels' surfaces to each other, both directions together",
-    "assd_voxel": "the same in voxels",
-    "tre_mm": "distance of the fixed landmarks, mapped, to the moving ones",
-    "tre_mm_learn2reg": "the same with a cubic spline between the field's voxels, as Learn2Reg has it",
-    "tre_mm_back": "distance of the moving landmarks, mapped by the inverse, to the fixed ones",
-    "lncc": "mean squared local correlation of moved and fixed image where the moving one is seen, window 9; 1: best",
-    "nmi": "normalised mutual information inside the fixed mask, 64 bins, from 1 to 2",
-    "displacement_mean_mm": "inside the fixed mask",
-    "displacement_max_mm": "inside the fixed mask",
-    "folding_percent": "voxels with Jacobian determinant <= 0 inside the fixed mask",
-    "folding_percent_grid": "the same on the whole grid, which flatters",
-    "ndv_percent": "non-diffeomorphic volume inside the fixed mask",
-    "sdlogj": "standard deviation of the logarithm of the Jacobian determinant inside the fixed mask",
-    "sdlogj_grid": "the same on the whole grid, which flatters",
-    "sdlogj_learn2reg": "as Learn2Reg has it: determinant + 3, two voxels left out at each face",
-    "sdlogj_learn2reg_mask": "the same inside the fixed mask, as in its tasks with masks",
-    "jacobian_p5": "5th percentile of the Jacobian determinant inside the fixed mask",
-    "jacobian_p95": "95th percentile",
-    "inverse_mean_mm": "inside the fixed mask: how far a voxel lands from itself after map and inverse",
-    "inverse_max_mm": "the largest such distance",
-    "epe_mean_mm": "mean distance from the true displacement (column true_warp) inside the fixed mask",
 }
 
 
@@ -127,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             keep = args.out / "cases" if args.out else None
             found = evaluate_cases(cases, protocol, keep, args.jobs, lambda: bar.advance(task))
         rows = [to_row(case, measures) for case, measures in found.items()]
-        comparison = compare(rows, against, list(_MEANING)) if against else {}
+        comparison = compare(rows, against, list(MEANING)) if against else {}
         if args.out:
             write_rows(written[0], rows)
             content = {
@@ -135,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
                 "aggregates": summarise(rows),
                 "cases": {case: to_json(measures) for case, measures in found.items()},
                 "against": comparison,
-                "columns": {name: text for name, text in _MEANING.items() if any(name in row for row in rows)},
+                "columns": {name: text for name, text in MEANING.items() if any(name in row for row in rows)},
                 "regnet": __version__,
                 "source": str(args.pairs or args.dataset),
                 "transforms": args.transforms,

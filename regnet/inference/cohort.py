@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 
 from regnet import __version__
-from regnet.inference.evaluate import Case, Protocol, evaluate
+from regnet.inference.case import Case, Protocol
+from regnet.inference.evaluate import evaluate
 from regnet.report.measures import Measures, from_json, to_json, write_json
 
 

@@ -1,9 +1,8 @@
 """How good the map of one pair is."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import warnings
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 import torch
@@ -12,56 +11,15 @@ from torch import Tensor
 from regnet import metrics, ops
 from regnet.data.datasets import read_channels
 from regnet.data.foreground import background_of, foreground_of
-from regnet.data.prepare import check_same_grid
-from regnet.data.table import Pair
 from regnet.errors import InputError
+from regnet.inference.case import Case, Protocol, read_label_map, read_landmarks, read_map, read_mask
 from regnet.inference.register import check_pair
-from regnet.io import Image, check_image, read_image, read_labels, read_points, read_transform
+from regnet.io import Image, check_image, read_transform
 from regnet.losses import lncc
 from regnet.report.measures import Measure, Measures
 from regnet.spatial import Displacement, Grid, compose, matrix, unmap_points
 
-LABELS = ("nearest", "linear", "learn2reg")
-SPACES = ("ras", "lps", "voxel", "voxel1")
-LEARN2REG = "disp_"  # how the names of Learn2Reg's displacement files begin
 _MISS = 1e-2  # mm by which a landmark may be missed on its way back
-
-
-@dataclass(frozen=True)
-class Case:
-    """A pair and the files of its map.
-
-    Attributes:
-        pair: a row of the table.
-        transform: the map fixed -> moving; None is the identity of the world.
-        inverse: the map moving -> fixed, where there is one.
-    """
-
-    pair: Pair
-    transform: Path | None
-    inverse: Path | None = None
-
-    def files(self) -> Iterator[Path]:
-        """Every file that is read."""
-        pair = self.pair
-        alone = (pair.moving_labels, pair.fixed_labels, pair.moving_mask, pair.fixed_mask, pair.moving_points)
-        rest = (pair.fixed_points, pair.true_warp, self.transform, self.inverse)
-        yield from (path for path in (*pair.moving, *pair.fixed, *alone, *rest) if path is not None)
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """What is left to choose.
-
-    Attributes:
-        labels: how labels are warped. ``nearest``; ``linear``: the label that weighs most among the neighbours;
-            ``learn2reg``: nearest, and 0 beyond the outer voxels' centres, which is half a voxel less than elsewhere.
-        space: of the landmarks: ``ras``, ``lps`` (mm), ``voxel`` (from 0) or ``voxel1`` (from 1, as DIR-Lab counts);
-            None: as their files say.
-    """
-
-    labels: str = "nearest"
-    space: str | None = None
 
 
 def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
@@ -81,62 +39,26 @@ def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
     pair = case.pair
     fixed, moving = check_image(read_channels(pair.fixed)), check_image(read_channels(pair.moving))
     check_pair(moving, fixed)
-    there = _map(case.transform, moving.grid, fixed)
-    mask = _mask(pair.fixed_mask, fixed)
+    there = read_map(case.transform, moving.grid, fixed)
+    mask = read_mask(pair.fixed_mask, fixed)
     mask = foreground_of(fixed) if mask is None else mask
     found: Measures = {}
     if pair.moving_labels and pair.fixed_labels:
-        ours, target = _labels(pair.moving_labels, moving), _labels(pair.fixed_labels, fixed)
+        ours, target = read_label_map(pair.moving_labels, moving), read_label_map(pair.fixed_labels, fixed)
         found |= _overlap(there, ours, target, protocol.labels)
     if pair.moving_points and pair.fixed_points:
-        points = _landmarks(pair.moving_points, moving, protocol), _landmarks(pair.fixed_points, fixed, protocol)
-        found |= _points(there, *points)
-    found |= _plain(_similarity(there, moving, fixed, mask, _mask(pair.moving_mask, moving)))
+        ends = read_landmarks(pair.moving_points, moving, protocol.space)
+        found |= _points(there, ends, read_landmarks(pair.fixed_points, fixed, protocol.space))
+    found |= _plain(_similarity(there, moving, fixed, mask, read_mask(pair.moving_mask, moving)))
     found |= _plain(_regularity(there, mask))
     if case.inverse is not None:
         again = compose([there, read_transform(case.inverse, None, fixed.grid, moving.grid)], fixed.grid)
         error = metrics.displacement_statistics(again.flow[None], fixed.grid.spacing, mask)
         found |= _plain({"inverse_mean_mm": error["mean"], "inverse_max_mm": error["max"]})
     if pair.true_warp:
-        truth = _map(pair.true_warp, moving.grid, fixed).flow[None]
+        truth = read_map(pair.true_warp, moving.grid, fixed).flow[None]
         found["epe_mean_mm"] = Measure(metrics.endpoint_error(there.flow[None], truth, fixed.grid.spacing, mask))
     return found
-
-
-def _map(path: Path | None, moving: Grid, fixed: Image) -> Displacement:
-    """The map of a file at the voxels of the fixed image."""
-    if path is None:
-        return Displacement.identity(fixed.grid)
-    source = "learn2reg" if path.name.startswith(LEARN2REG) else None
-    transform = read_transform(path, source, moving, fixed.grid)
-    if transform.ndim != fixed.grid.ndim:
-        raise InputError(f"{path}: is {transform.ndim}-D, but {fixed.name} is {fixed.grid.ndim}-D")
-    if isinstance(transform, Displacement) and transform.grid.matches(fixed.grid):
-        return Displacement(transform.flow, fixed.grid)
-    return transform.on(fixed.grid)
-
-
-def _labels(path: Path, image: Image) -> Image:
-    labels = read_labels(path)
-    check_same_grid(labels, image.grid, image.name)
-    return labels
-
-
-def _mask(path: Path | None, image: Image) -> Tensor | None:
-    """A mask on the voxels of its image, ``(1, 1, *spatial)``."""
-    if path is None:
-        return None
-    mask = read_image(path)
-    check_same_grid(mask, image.grid, image.name)
-    return mask.data[None] > 0
-
-
-def _landmarks(path: Path, image: Image, protocol: Protocol) -> Tensor:
-    """Landmarks, ``(n, D)``, RAS mm."""
-    points = read_points(path, "voxel" if protocol.space == "voxel1" else protocol.space)
-    if protocol.space == "voxel1":
-        points = type(points)(points.coordinates - 1, points.space, points.path)
-    return points.world(image.grid.ndim, image.grid)
 
 
 def _plain(figures: Mapping[str, float]) -> Measures:
@@ -150,6 +72,8 @@ def _overlap(there: Displacement, moving: Image, fixed: Image, mode: str) -> Mea
         moved[_beyond_centres(there, moving.grid)] = 0
     one, two = moved[0, 0], fixed.data[0]
     labels = metrics.common_labels(fixed.data, moving.data)
+    if not labels:
+        warnings.warn(f"{moving.name} and {fixed.name}: have no label in common, so there is no overlap", stacklevel=2)
     spacing = fixed.grid.spacing
     voxels = metrics.surface_distances(one, two, 1.0, labels)
     if max(spacing) - min(spacing) < 1e-4 * min(spacing):  # distances are proportional then

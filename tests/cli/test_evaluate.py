@@ -309,6 +309,16 @@ def test_labels_that_one_image_lacks_are_not_scored(tmp_path: Path) -> None:
     assert {name for name in case if name.startswith("dice")} == {"dice", "dice_1", "dice_7"}
 
 
+@pytest.mark.filterwarnings("default:.*no label in common")
+def test_a_pair_without_any_common_label_gets_a_warning_and_no_dice(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
+    write_image(tmp_path / "fixed_labels.nii.gz", torch.zeros(SHAPE, dtype=torch.uint8), grid)
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "warps"), "--out", str(out)]
+    assert main(words) == 0
+    assert _cases(out)[0]["dice"] == ""
+    assert "have no label in common" in capsys.readouterr().err
+
+
 def _several(folder: Path, count: int) -> list[str]:
     table = _write(folder)
     row = "moving.nii.gz,fixed.nii.gz,moving_labels.nii.gz,fixed_labels.nii.gz"
