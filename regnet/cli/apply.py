@@ -1,47 +1,66 @@
-"""``regnet apply``: an image or label map along one transform or several, interpolated once."""
+"""``regnet apply``: images, label maps, series, vectors and points along one transform or several."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from regnet.cli.options import add_background, add_overwrite, add_threads, background_of, check_axes, set_threads
+from regnet.cli.apply_image import INTERPOLATIONS, Work, apply_image
+from regnet.cli.apply_points import apply_points
+from regnet.cli.chain import Link, check_links, read_link
+from regnet.cli.options import add_background, add_overwrite, add_threads, set_threads
 from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
-from regnet.io import Image, read_image, read_labels, read_transform, write_image
+from regnet.io import ImageFile, open_image, read_header, read_points
+from regnet.io.points import SPACES
 from regnet.io.writer import SUFFIXES
-from regnet.spatial import Transform, compose
-
-_INVERSE = ":inverse"
-_EXACT = 2**24  # whole numbers up to here are float32's
-_ORDERS = {"nearest": 0, "linear": 1, "cubic": 3}
+from regnet.spatial.vectors import MODES
 
 
 def add_parser(subparsers: Any) -> None:
     """Declare the verb and its options."""
     parser = subparsers.add_parser(
         "apply",
-        help="carry an image or label map along a transform",
-        description="Resample an image or label map on the grid of a reference image, along transforms.",
+        help="carry images, labels or points along transforms",
+        description="Resample an image, label map, series or vector image on the grid of a reference image, along "
+        "transforms that are composed and interpolated once; or carry points along them. A transform points from fixed "
+        "to moving: it brings images from moving to fixed, and points from fixed to moving.",
     )
-    parser.add_argument("--moving", type=Path, required=True, help="image or label map to resample")
-    parser.add_argument("--reference", type=Path, required=True, help="image whose grid the result has (the fixed one)")
+    parser.add_argument("--moving", type=Path, help="image, label map, 4-D series or vector image to resample")
+    parser.add_argument("--reference", type=Path, help="image whose grid the result has (the fixed one)")
     parser.add_argument(
         "-t",
         "--transform",
         action="append",
         default=[],
         metavar="T[:inverse]",
-        help="displacement field, fixed -> moving, as `regnet register --warp` or ANTs writes it; several: as ANTs, "
-        "the last given touches the image first; none: the same place in the world; `:inverse` inverts it",
+        help="transform, fixed -> moving, as `regnet register` or ANTs writes it; several: as ANTs, the last given "
+        "touches the image first; none: the same place in the world; `:inverse` inverts it",
     )
     parser.add_argument(
         "--interp",
-        choices=("nearest", "linear", "cubic", "label"),
+        choices=tuple(INTERPOLATIONS),
         default="linear",
-        help="linear (default) or cubic for images; nearest, or label (the label that weighs most among the "
-        "neighbours) for label maps, whose integers and type are kept",
+        help="linear (default), cubic or the order of a spline for images; nearest, or label (the label that weighs "
+        "most among the neighbours) for label maps, whose integers and type are kept",
+    )
+    parser.add_argument("--time-index", type=int, metavar="N", help="of a 4-D series only volume N, from 0")
+    parser.add_argument(
+        "--vectors",
+        choices=MODES,
+        help="turn vectors as the tissue turns: by the local Jacobian (default of files whose intent says vectors), or "
+        "by its rotation alone, which keeps lengths",
+    )
+    points = parser.add_argument_group("points, in place of --moving")
+    points.add_argument("--points", type=Path, help="CSV (x, y, z), .fcsv, .mrk.json, .dat, .label, .json, .txt")
+    points.add_argument(
+        "--space", choices=SPACES, help="of the points, where their file does not say; of vectors without an intent"
+    )
+    points.add_argument(
+        "--to",
+        choices=("moving", "fixed"),
+        default="moving",
+        help="moving (default): points of the fixed image along the transform; fixed: points of the moving image back. "
+        "Points in voxels need the images on both sides: --reference is the fixed one, --moving the moving one",
     )
     parser.add_argument("--out", type=Path, required=True, help="file to write")
     add_background(parser)
@@ -52,59 +71,40 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
     set_threads(args.threads)
-    check_suffix(args.out, SUFFIXES, "--out")
-    read = [args.moving, args.reference, *(word.removesuffix(_INVERSE) for word in args.transform)]
-    with outputs([args.out], args.overwrite, read):
-        reference = read_image(args.reference)
-        moving = _read_moving(args.moving, args.interp)
-        check_axes(moving.name, moving.grid, reference)
-        transforms = [_read(word) for word in args.transform]
-        for word, transform in zip(args.transform, transforms, strict=True):
-            check_axes(word, transform, reference)
-        transform = compose(transforms, reference.grid)
-        if moving.data.is_floating_point():
-            background = background_of(moving, args.background)
-            data = transform.apply(moving.data[None], moving.grid, order=_ORDERS[args.interp], background=background)
-            write_image(args.out, data[0], reference)
+    if args.points is None:
+        check_suffix(args.out, SUFFIXES, "--out")
+        if args.moving is None or args.reference is None:
+            raise InputError("give --moving and --reference for an image, or --points")
+    links = [Link.parse(word) for word in args.transform]
+    with outputs([args.out], args.overwrite, [args.moving, args.reference, args.points, *(k.path for k in links)]):
+        reference = None if args.reference is None else read_header(args.reference)
+        if args.points is not None:
+            _points(args, reference, links)
         else:
-            data = transform.apply_labels(
-                moving.data[None],
-                moving.grid,
-                mode="nearest" if args.interp == "nearest" else "linear",
-                background=_whole(args.background, moving),
-            )
-            write_image(args.out, data[0], reference, dtype=moving.stored_dtype)
+            assert reference is not None
+            _image(args, reference, links)
     print(args.out)
     return 0
 
 
-def _read(word: str) -> Transform:
-    if word.endswith(_INVERSE):
-        return read_transform(word.removesuffix(_INVERSE)).inverse()
-    return read_transform(word)
+def _image(args: argparse.Namespace, reference: ImageFile, links: list[Link]) -> None:
+    moving = open_image(args.moving)
+    chain = [read_link(link, reference) for link in links]
+    check_links(chain, reference, moving)
+    work = Work(
+        reference,
+        [link.transform() for link in chain],
+        INTERPOLATIONS[args.interp],
+        args.background,
+        args.vectors,
+        args.space,
+        args.time_index,
+    )
+    apply_image(moving, work, args.out)
 
 
-def _read_moving(path: Path, interp: str) -> Image:
-    """With its integers where labels are meant.
-
-    That is for ``label``, and for ``nearest`` when the file holds integers, or whole numbers that float32 does not.
-    """
-    if interp == "label":
-        return read_labels(path)
-    image = read_image(path)
-    integers = image.stored_dtype is None or image.stored_dtype.kind in "iu"
-    wide = float(image.data.abs().max()) >= _EXACT
-    if interp == "nearest" and (integers or wide) and torch.equal(image.data, image.data.round()):
-        return read_labels(path)
-    return image
-
-
-def _whole(background: float | None, labels: Image) -> int:
-    if background is None:
-        return 0
-    if not background.is_integer():
-        raise InputError(f"--background {background:g}: a label map needs a whole number")
-    held = torch.iinfo(labels.data.dtype)
-    if not held.min <= background <= held.max:
-        raise InputError(f"--background {background:g}: {labels.name} holds labels from {held.min} to {held.max}")
-    return int(background)
+def _points(args: argparse.Namespace, reference: ImageFile | None, links: list[Link]) -> None:
+    points = read_points(args.points, args.space)
+    moving = None if args.moving is None else read_header(args.moving)
+    chain = [read_link(link, reference) for link in links]
+    apply_points(points, chain, args.to, reference, moving, args.out)

@@ -8,7 +8,7 @@ import torch
 from regnet.data.foreground import background_of as background_of
 from regnet.data.foreground import foreground_of as foreground_of
 from regnet.errors import InputError
-from regnet.io import Image
+from regnet.io import Image, ImageFile
 from regnet.spatial import Grid, Transform
 
 
@@ -51,7 +51,7 @@ def set_threads(count: int | None) -> None:
     torch.set_num_threads(count)
 
 
-def check_axes(name: object, grid: Grid | Transform, fixed: Image) -> None:
+def check_axes(name: object, grid: Grid | Transform, fixed: Image | ImageFile) -> None:
     """Refuse an image or transform, called ``name``, that has another number of axes than the fixed image.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Files: images, transforms, points, checkpoints. The only package that imports nibabel and SimpleITK."""
+"""Files: images, points, transforms, checkpoints. The only package that imports nibabel and SimpleITK."""
 
 from regnet.io.atomic import atomic_path, check_output
 from regnet.io.checkpoint import read_checkpoint

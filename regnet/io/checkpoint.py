@@ -24,7 +24,11 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such checkpoint")
-    if not zipfile.is_zipfile(path):
+    try:
+        is_archive = zipfile.is_zipfile(path)
+    except zipfile.BadZipFile:  # it looks like one, and is none
+        is_archive = False
+    if not is_archive:
         raise InputError(f"{path}: not a regnet checkpoint (damaged, or not written by torch)")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)

@@ -27,6 +27,7 @@ class ImageFile:
         path: the file; None if from memory.
         header: the nibabel header; of other kinds of files one that says the same; None for a picture.
         axes: the axes beyond the spatial ones: ``()`` for an image, ``(T,)`` for a series, ``(1, 3)`` for vectors.
+        holds_integers: whether the numbers are stored as integers, without a slope.
         read: gives the volumes one by one, ``(*spatial)``, in a type, or (None) as integers.
     """
 
@@ -34,12 +35,18 @@ class ImageFile:
     path: Path | None
     header: Any = field(repr=False)
     axes: tuple[int, ...]
+    holds_integers: bool
     read: Callable[[torch.dtype | None], Iterator[Tensor]] = field(repr=False)
 
     @property
     def name(self) -> str:
         """What to call this file in a message."""
         return str(self.path) if self.path is not None else "image in memory"
+
+    @property
+    def stored_dtype(self) -> np.dtype | None:
+        """The type of the numbers in the file, None of a picture."""
+        return None if self.header is None else np.dtype(self.header.get_data_dtype())
 
     @property
     def count(self) -> int:
@@ -89,7 +96,8 @@ def open_image(path: str | Path, spacing: float | tuple[float, float] | None = N
         return _picture(path, spacing)
     if suffix in simpleitk.SUFFIXES:
         found = simpleitk.open_header(path)
-        return ImageFile(found.grid, path, found.header, (), lambda dtype: iter([simpleitk.read(found, dtype)]))
+        whole = found.header.get_data_dtype().kind in "iu"
+        return ImageFile(found.grid, path, found.header, (), whole, lambda dtype: iter([simpleitk.read(found, dtype)]))
     return from_nibabel(nifti.open_volume(path), path)
 
 
@@ -146,7 +154,7 @@ def from_nibabel(image: Any, path: Path | None) -> ImageFile:
     def read(dtype: torch.dtype | None) -> Iterator[Tensor]:
         return (volume.reshape(grid.shape) for volume in voxels.read_volumes(image, name, dtype))
 
-    return ImageFile(grid, path, image.header, axes, read)
+    return ImageFile(grid, path, image.header, axes, voxels.are_integers(image), read)
 
 
 def _picture(path: Path, spacing: float | tuple[float, float] | None) -> ImageFile:
@@ -155,4 +163,4 @@ def _picture(path: Path, spacing: float | tuple[float, float] | None) -> ImageFi
     def read(dtype: torch.dtype | None) -> Iterator[Tensor]:
         yield voxels.integers(array, path) if dtype is None else torch.from_numpy(array.astype(np.float32))
 
-    return ImageFile(Grid(array.shape, torch.from_numpy(affine)), path, None, (), read)
+    return ImageFile(Grid(array.shape, torch.from_numpy(affine)), path, None, (), array.dtype.kind in "iu", read)

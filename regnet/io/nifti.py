@@ -1,5 +1,6 @@
 """NIfTI and MGH files below the level of images: opening them, and where their voxels lie."""
 
+import itertools
 import math
 import warnings
 from collections.abc import Iterator
@@ -11,14 +12,16 @@ import nibabel as nib
 import numpy as np
 import torch
 from nibabel import imageglobals
+from nibabel.spatialimages import HeaderDataError
 
 from regnet.errors import InputError
-from regnet.io.voxels import READ_ERRORS, check_promise, read_volumes, volume_shape
+from regnet.io.voxels import check_promise, read_volumes, volume_shape
 from regnet.spatial.grid import Grid
 
 # Millimetres per unit of the affine, by the spatial bits of xyzt_units (metre, micron); else millimetres are meant.
 _MILLIMETRES = {1: 1000.0, 3: 1e-3}
 _SPATIAL_BITS = 7
+_AGREE = 0.1  # voxels
 
 
 def open_volume(path: Path) -> Any:
@@ -36,7 +39,7 @@ def open_volume(path: Path) -> Any:
     try:
         with _quiet():
             image: Any = nib.load(path)
-    except READ_ERRORS as error:
+    except Exception as error:  # damaged headers raise whatever their bytes happen to mean
         raise InputError(f"{path}: truncated, damaged or not an image ({_line(error)})") from error
     if not isinstance(image, nib.Nifti1Image | nib.MGHImage):
         raise InputError(f"{path}: not an image but {type(image).__name__}; NIfTI or MGH is needed")
@@ -66,7 +69,8 @@ def load_numbers(image: Any, name: object, dtype: Any = np.float64) -> np.ndarra
 def affine_mm(image: Any, name: object) -> np.ndarray:
     """The 4x4 affine, voxel -> RAS mm, of a nibabel image, by one rule for every file.
 
-    sform, else qform, else (both codes 0) what nibabel makes of the shape and zooms, with a warning.
+    sform, else qform, else (both codes 0) what nibabel makes of the shape and zooms, with a warning. There is another
+    where sform and qform put a voxel a tenth of one apart or more: ITK prefers the one with the better code.
 
     Raises:
         InputError: an entry is NaN or infinite.
@@ -78,6 +82,12 @@ def affine_mm(image: Any, name: object) -> np.ndarray:
     if not says_place(header):
         warnings.warn(
             f"{name}: has neither sform nor qform; taken as LAS about its centre (other software may differ)",
+            stacklevel=2,
+        )
+    elif (apart := _disagreement(header, image.shape)) > _AGREE:
+        warnings.warn(
+            f"{name}: sform and qform put voxels up to {apart:.2g} voxels apart; the sform is taken (other software "
+            "may differ)",
             stacklevel=2,
         )
     return affine
@@ -143,6 +153,19 @@ def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
         # A quaternion holds no shear: leave the sform to say it alone.
         header.set_sform(affine, sform or qform)
         header["qform_code"] = 0
+
+
+def _disagreement(header: Any, shape: tuple[int, ...]) -> float:
+    """How far apart sform and qform put a corner of the image, in voxels; 0 where only one of them is set."""
+    if not isinstance(header, nib.Nifti1Header) or not header["sform_code"] or not header["qform_code"]:
+        return 0.0
+    corners = np.array(list(itertools.product(*((0, n - 1) for n in (*shape, 1, 1)[:3]), (1,))), dtype=np.float64)
+    try:
+        apart = (header.get_qform() - header.get_sform()) @ corners.T
+    except (ValueError, HeaderDataError):  # a quaternion that is none
+        return 0.0
+    spacing = np.linalg.norm(header.get_sform()[:3, :3], axis=0).min()
+    return float(np.linalg.norm(apart, axis=0).max() / max(spacing, np.finfo(float).tiny))
 
 
 def _millimetres(header: Any) -> np.ndarray:

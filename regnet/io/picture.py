@@ -39,9 +39,9 @@ def read(path: Path, spacing: float | tuple[float, float] | None) -> tuple[np.nd
                 dpi = _dots_per_inch(picture)
     except PIL.Image.DecompressionBombError as error:
         raise InputError(f"{path}: too many pixels to be a slice ({error})") from error
-    except (OSError, SyntaxError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except Exception as error:  # damaged pictures raise whatever their bytes happen to mean
         raise InputError(f"{path}: not a readable picture, truncated or damaged") from error
     if array.dtype == bool:
         array = array.astype(np.uint8)

@@ -3,7 +3,6 @@
 import itertools
 import math
 import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,14 +11,11 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 import torch
-from nibabel.filebasedimages import ImageFileError
 from nibabel.openers import ImageOpener
-from nibabel.spatialimages import HeaderDataError
 from torch import Tensor
 
 from regnet.errors import InputError
 
-READ_ERRORS = (OSError, EOFError, ValueError, struct.error, zlib.error, ImageFileError, HeaderDataError)
 _PIECE = 1 << 22  # bytes read at a time
 _WIDER = {
     np.dtype(kind): np.dtype(wider)
@@ -67,6 +63,13 @@ def volume_shape(image: Any) -> tuple[int, int, int]:
     """The first three axes of a nibabel image, with ones where it has fewer."""
     shape = (*(int(n) for n in image.shape), 1, 1)
     return shape[0], shape[1], shape[2]
+
+
+def are_integers(image: Any) -> bool:
+    """Whether a nibabel image's numbers are integers, without a slope."""
+    data = image.dataobj
+    scaled = nib.is_proxy(data) and (data.slope, data.inter) != (1, 0)
+    return np.dtype(data.dtype).kind in "iu" and not scaled
 
 
 def read_volumes(image: Any, name: object, dtype: torch.dtype | None = torch.float32) -> Iterator[Tensor]:
@@ -133,7 +136,7 @@ def reading(name: object) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except READ_ERRORS as error:
+    except Exception as error:  # damaged bytes raise whatever they happen to mean
         raise InputError(f"{name}: truncated or damaged ({' '.join(str(error).split()) or 'it ends early'})") from error
 
 

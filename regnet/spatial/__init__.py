@@ -6,8 +6,9 @@ from regnet.spatial.displacement import Displacement
 from regnet.spatial.ffd import FFD
 from regnet.spatial.grid import Grid, canonical, matrix, orthogonal
 from regnet.spatial.points import unmap_points
-from regnet.spatial.resample import in_view, resample, resample_labels
+from regnet.spatial.resample import coefficients_, in_view, resample, resample_labels
 from regnet.spatial.transform import Transform
+from regnet.spatial.vectors import reorient
 from regnet.spatial.velocity import Velocity
 
 __all__ = [
@@ -20,10 +21,12 @@ __all__ = [
     "Velocity",
     "canonical",
     "chain",
+    "coefficients_",
     "compose",
     "in_view",
     "matrix",
     "orthogonal",
+    "reorient",
     "resample",
     "resample_labels",
     "unmap_points",

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -134,6 +134,14 @@ class Grid:
         affine = self.affine.clone()
         affine[:-1, -1] = self.to_world(torch.tensor([float(i) for i in start], dtype=torch.float64))
         return Grid(tuple(shape), affine)
+
+    def slabs(self, voxels: int, margin: int = 0) -> Iterator["Grid"]:
+        """This grid in parts along its last axis, each of about ``voxels`` voxels and ``margin`` more at both ends."""
+        across, last = self.shape[:-1], self.shape[-1]
+        step = max(1, voxels // math.prod(across))
+        for start in range(0, last, step):
+            size = min(step, last - start) + 2 * margin
+            yield self.window((*(0 for _ in across), start - margin), (*across, size))
 
     def with_shape(self, shape: Sequence[int]) -> "Grid":
         """The same field of view (outer edges of the outer voxels) cut into ``shape`` voxels."""

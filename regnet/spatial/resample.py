@@ -6,6 +6,8 @@ from torch import Tensor
 from regnet import ops
 from regnet.spatial.grid import Grid, matrix
 
+_BLOCK = 1 << 22  # voxels filtered at a time
+
 
 def resample(image: Tensor, source: Grid, target: Grid, order: int = 1, background: float = 0.0) -> Tensor:
     """Sample an image on another grid; no smoothing, so going much coarser needs some before.
@@ -59,25 +61,57 @@ def in_view(source: Grid, target: Grid, device: torch.device | str | None = None
     return inside[None, None].to(device=device, dtype=torch.float32)
 
 
-def warp_image(image: Tensor, flow: Tensor, source: Grid, target: Grid, order: int, background: float) -> Tensor:
+def warp_image(
+    image: Tensor,
+    flow: Tensor,
+    source: Grid,
+    target: Grid,
+    order: int,
+    background: float,
+    prefilter: bool = True,
+) -> Tensor:
     """``image`` (on ``source``) at ``p + flow(p)`` for the voxels ``p`` of ``target``; ``background`` out of view.
 
     Args:
         image: ``(N, C, *source.shape)``.
         flow: ``(N or 1, D, *target.shape)``, voxels of ``target``.
+        prefilter: whether ``image`` holds samples (True) or what :func:`coefficients_` made of them.
     """
     _check(image, source)
     if not image.is_floating_point():
         image = image.float()
     to_source = matrix(target, source).to(flow)
-    bound = "replicate" if order <= 1 else "dct1"
-    moved = ops.warp(image, flow, order=order, bound=bound, extrapolate="edge", matrix=to_source)
+    moved = ops.warp(image, flow, order, _bound(order), "edge", to_source, prefilter)
     if background == 0:
         return moved
     # Not by taking the background off and adding it again: that would cost the image its digits, or be NaN.
-    ones = image.new_ones((1, 1, *source.shape))
-    seen = ops.warp(ones, flow.detach(), order=0, bound=bound, extrapolate="edge", matrix=to_source)
+    ones = image.new_ones(()).expand(1, 1, *source.shape)
+    seen = ops.warp(ones, flow.detach(), 0, _bound(order), "edge", to_source)
     return moved.masked_fill(seen == 0, background)
+
+
+def coefficients_(image: Tensor, order: int) -> Tensor:
+    """Turn an image into its spline coefficients in place: a large one needs no second of its size.
+
+    Args:
+        image: ``(N, C, *spatial)``, a floating type, contiguous; overwritten.
+        order: of the spline, 0 to 7.
+
+    Returns:
+        ``image``, for :func:`warp_image` with ``prefilter=False``.
+    """
+    ndim = image.ndim - 2
+    for axis in range(ndim) if order > 1 else ():
+        orders = [order if a == axis else 1 for a in range(ndim)]
+        across = 2 if axis else 3
+        planes = max(1, image.shape[across] * _BLOCK // image.numel())
+        for part in image.split(planes, dim=across):
+            part.copy_(ops.prefilter(part, orders, _bound(order)))
+    return image
+
+
+def _bound(order: int) -> str:
+    return "replicate" if order <= 1 else "dct1"
 
 
 def warp_labels(labels: Tensor, flow: Tensor, source: Grid, target: Grid, mode: str, background: int) -> Tensor:

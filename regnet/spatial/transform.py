@@ -69,7 +69,13 @@ class Transform(ABC):
         return Displacement(self.follow(self._still(grid), grid), grid)
 
     def apply(
-        self, image: Tensor, source: Grid, reference: Grid | None = None, order: int = 1, background: float = 0.0
+        self,
+        image: Tensor,
+        source: Grid,
+        reference: Grid | None = None,
+        order: int = 1,
+        background: float = 0.0,
+        prefilter: bool = True,
     ) -> Tensor:
         """Bring a moving image to the fixed space, interpolating it once.
 
@@ -79,6 +85,7 @@ class Transform(ABC):
             reference: the grid of the result; None: that of this transform's field.
             order: of the spline, 0 to 7.
             background: the value where the moving image was not in view.
+            prefilter: whether ``image`` holds samples (True) or what :func:`regnet.spatial.coefficients_` made of them.
 
         Returns:
             ``(N, C, *reference.shape)``.
@@ -87,7 +94,7 @@ class Transform(ABC):
             ValueError: no reference, and no field that has a grid; shapes or axes that do not fit.
         """
         there = self._there(self._reference(reference))
-        return warp_image(image, there.flow[None], source, there.grid, order, background)
+        return warp_image(image, there.flow[None], source, there.grid, order, background, prefilter)
 
     def apply_labels(
         self, labels: Tensor, source: Grid, reference: Grid | None = None, mode: str = "nearest", background: int = 0
