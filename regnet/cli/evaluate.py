@@ -22,7 +22,8 @@ from regnet.report import compare, comparison_table, summarise, summary_table
 from regnet.report.measures import Row, read_rows, to_json, to_row, write_json, write_rows
 
 _FEW = 3  # labels whose Dice is printed one by one; the files have all
-_SUFFIXES = (".nii.gz", ".nii", ".h5", ".mat", ".npz")
+_SUFFIXES = (".nii.gz", ".nii", ".h5", ".mat", ".txt", ".tfm", ".lta", ".mgz", ".npz")
+_ANTS = ("1Warp.nii.gz", "0GenericAffine.mat")
 _COLUMNS = {
     "dice": ("Dice", ".3f"),
     "hd95_mm": ("HD95\nmm", ".2f"),
@@ -58,8 +59,9 @@ def add_parser(subparsers: Any) -> None:
         "--transforms",
         required=True,
         metavar="DIR",
-        help="folder with ID_warp.nii.gz or ID.nii.gz for each id of the table: maps fixed -> moving; beside them "
-        "ID_inverse_warp.nii.gz, moving -> fixed, if there is one; none: measure the images as they lie in the world",
+        help="folder with ID_warp.nii.gz or ID.nii.gz for each id of the table: maps fixed -> moving; or ANTs' "
+        "ID_1Warp.nii.gz and ID_0GenericAffine.mat; beside them ID_inverse_warp.nii.gz, moving -> fixed, if there is "
+        "one; none: measure the images as they lie in the world",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for cases.csv, summary.json and cases/ID.json; goes on there"
@@ -137,23 +139,31 @@ def _pairs(args: argparse.Namespace) -> list[Pair]:
 def _cases(pairs: Sequence[Pair], folder: str) -> list[Case]:
     """Each pair with its files."""
     if folder == "none":
-        return [Case(pair, None) for pair in pairs]
+        return [Case(pair) for pair in pairs]
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder of transforms (or give --transforms none)")
     cases = []
     for pair in pairs:
         names = [f"{pair.id}_warp", pair.id, f"{pair.id}_composite", *displacement_names(pair)]
-        there = _first(Path(folder), names)
-        if there is None:
+        there = _first(Path(folder), names) or _ants(Path(folder), pair.id)
+        if not there:
             wanted = " or ".join(f"{name}.nii.gz" for name in (names[0], names[3] if names[3:] else names[1]))
             raise InputError(f"{folder}: no transform for {pair.id!r}; {wanted} is needed")
-        cases.append(Case(pair, there, _first(Path(folder), [f"{pair.id}_inverse_warp"])))
+        back = _first(Path(folder), [f"{pair.id}_inverse_warp"])
+        cases.append(Case(pair, there, back[0] if back else None))
     return cases
 
 
-def _first(folder: Path, names: Sequence[str]) -> Path | None:
+def _first(folder: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    """The first of these files that exists, if any does."""
     files = (folder / (name + suffix) for name in names for suffix in _SUFFIXES)
-    return next((file for file in files if file.is_file()), None)
+    return next(((file,) for file in files if file.is_file()), ())
+
+
+def _ants(folder: Path, name: str) -> tuple[Path, ...]:
+    """What ANTs and `regnet register --prefix` leave: a warp, an affine map, or both, which come in this order."""
+    found = [tuple(folder / f"{name}{joint}{end}" for end in _ANTS) for joint in ("_", "")]
+    return next((there for files in found if (there := tuple(file for file in files if file.is_file()))), ())
 
 
 def _rows_of(run: Path | None) -> list[Row]:

@@ -1,6 +1,7 @@
 """The files of one pair to be measured, and how they are read."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from regnet.data.prepare import check_same_grid
 from regnet.data.table import Pair
 from regnet.errors import InputError
 from regnet.io import Image, read_image, read_labels, read_points, read_transform
-from regnet.spatial import Displacement, Grid
+from regnet.spatial import Affine, Composite, Displacement, Grid, Transform, chain
 
 LABELS = ("nearest", "linear", "learn2reg")
 SPACES = ("ras", "lps", "voxel", "voxel1")
@@ -23,19 +24,20 @@ class Case:
 
     Attributes:
         pair: a row of the table.
-        transform: the map fixed -> moving; None is the identity of the world.
+        transforms: the map fixed -> moving, in the order of ANTs: the last touches the moving image first. None at all
+            is the identity of the world.
         inverse: the map moving -> fixed, where there is one.
     """
 
     pair: Pair
-    transform: Path | None
+    transforms: tuple[Path, ...] = ()
     inverse: Path | None = None
 
     def files(self) -> Iterator[Path]:
         """Every file that is read."""
         pair = self.pair
         alone = (pair.moving_labels, pair.fixed_labels, pair.moving_mask, pair.fixed_mask, pair.moving_points)
-        rest = (pair.fixed_points, pair.true_warp, self.transform, self.inverse)
+        rest = (pair.fixed_points, pair.true_warp, *self.transforms, self.inverse)
         yield from (path for path in (*pair.moving, *pair.fixed, *alone, *rest) if path is not None)
 
 
@@ -54,17 +56,24 @@ class Protocol:
     space: str | None = None
 
 
-def read_map(path: Path | None, moving: Grid, fixed: Image) -> Displacement:
-    """The map of a file at the voxels of the fixed image."""
-    if path is None:
-        return Displacement.identity(fixed.grid)
+def read_map(paths: Sequence[Path], moving: Grid, fixed: Image) -> tuple[Displacement, float]:
+    """The map of some files at the voxels of the fixed image, and how much the affine maps among them enlarge."""
+    if not paths:
+        return Displacement.identity(fixed.grid), 1.0
+    transform = chain([_read(path, moving, fixed) for path in paths])
+    parts = transform.parts if isinstance(transform, Composite) else (transform,)
+    volume = math.prod(float(part.matrix.det()) for part in parts if isinstance(part, Affine))
+    if isinstance(transform, Displacement) and transform.grid.matches(fixed.grid):
+        return Displacement(transform.flow, fixed.grid), volume
+    return transform.on(fixed.grid), volume
+
+
+def _read(path: Path, moving: Grid, fixed: Image) -> Transform:
     source = "learn2reg" if path.name.startswith(LEARN2REG) else None
     transform = read_transform(path, source, moving, fixed.grid)
     if transform.ndim != fixed.grid.ndim:
         raise InputError(f"{path}: is {transform.ndim}-D, but {fixed.name} is {fixed.grid.ndim}-D")
-    if isinstance(transform, Displacement) and transform.grid.matches(fixed.grid):
-        return Displacement(transform.flow, fixed.grid)
-    return transform.on(fixed.grid)
+    return transform
 
 
 def read_label_map(path: Path, image: Image) -> Image:

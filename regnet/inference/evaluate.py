@@ -39,7 +39,7 @@ def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
     pair = case.pair
     fixed, moving = check_image(read_channels(pair.fixed)), check_image(read_channels(pair.moving))
     check_pair(moving, fixed)
-    there = read_map(case.transform, moving.grid, fixed)
+    there, volume = read_map(case.transforms, moving.grid, fixed)
     mask = read_mask(pair.fixed_mask, fixed)
     mask = foreground_of(fixed) if mask is None else mask
     found: Measures = {}
@@ -50,14 +50,15 @@ def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
         ends = read_landmarks(pair.moving_points, moving, protocol.space)
         found |= _points(there, ends, read_landmarks(pair.fixed_points, fixed, protocol.space))
     found |= _plain(_similarity(there, moving, fixed, mask, read_mask(pair.moving_mask, moving)))
-    found |= _plain(_regularity(there, mask))
+    found |= _plain(_regularity(there, mask, volume))
     if case.inverse is not None:
         again = compose([there, read_transform(case.inverse, None, fixed.grid, moving.grid)], fixed.grid)
-        error = metrics.displacement_statistics(again.flow[None], fixed.grid.spacing, mask)
-        found |= _plain({"inverse_mean_mm": error["mean"], "inverse_max_mm": error["max"]})
+        length = metrics.displacement_statistics(again.flow[None], fixed.grid.spacing, mask)
+        found |= _plain({"inverse_mean_mm": length["mean"], "inverse_max_mm": length["max"]})
     if pair.true_warp:
-        truth = read_map(pair.true_warp, moving.grid, fixed).flow[None]
-        found["epe_mean_mm"] = Measure(metrics.endpoint_error(there.flow[None], truth, fixed.grid.spacing, mask))
+        truth = read_map([pair.true_warp], moving.grid, fixed)[0]
+        error = metrics.endpoint_error(there.flow[None], truth.flow[None], fixed.grid.spacing, mask)
+        found["epe_mean_mm"] = Measure(error)
     return found
 
 
@@ -141,8 +142,8 @@ def _similarity(
     }
 
 
-def _regularity(there: Displacement, mask: Tensor) -> dict[str, float]:
-    """How far and how evenly the map moves things."""
+def _regularity(there: Displacement, mask: Tensor, volume: float) -> dict[str, float]:
+    """How far and how evenly the map moves things; ``volume``: how much of it is the affine part's."""
     flow = there.flow[None]
     length = metrics.displacement_statistics(flow, there.grid.spacing, mask)
     inside, everywhere = metrics.jacobian_statistics(flow, mask, None)
@@ -156,6 +157,6 @@ def _regularity(there: Displacement, mask: Tensor) -> dict[str, float]:
         "sdlogj_grid": everywhere["sdlogj"],
         "sdlogj_learn2reg": everywhere["sdlogj_learn2reg"],
         "sdlogj_learn2reg_mask": inside["sdlogj_learn2reg"],
-        "jacobian_p5": inside["p5"],
-        "jacobian_p95": inside["p95"],
+        "jacobian_p5": inside["p5"] / volume,
+        "jacobian_p95": inside["p95"] / volume,
     }

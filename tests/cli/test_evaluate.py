@@ -11,7 +11,7 @@ import torch
 from regnet.cli.main import main
 from regnet.inference import cohort
 from regnet.io import write_image, write_transform
-from regnet.spatial import Displacement, Grid
+from regnet.spatial import Affine, Displacement, Grid
 
 SPACING = (2.0, 1.0, 1.5)
 SHAPE = (20, 18, 16)
@@ -277,6 +277,30 @@ def test_an_inverse_beside_the_map_is_measured_against_it(tmp_path: Path) -> Non
     assert main(words) == 0
     (case,) = _cases(out)
     assert float(case["inverse_mean_mm"]) == float(case["inverse_max_mm"]) == pytest.approx(1)
+
+
+def test_a_warp_and_an_affine_map_are_taken_as_ants_leaves_them(tmp_path: Path) -> None:
+    table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
+    larger = torch.diag(torch.tensor([1.25, 1.0, 1.0, 1.0], dtype=torch.float64))
+    larger[0, 3] = 2.0
+    points = torch.tensor([[12.0, 6.0, 7.5], [16.0, 9.0, 9.0]], dtype=torch.float64)
+    flow = torch.zeros(3, *SHAPE)
+    flow[0] = 1.0  # first 2 mm along axis 0, then 1.25 times as far and 2 mm more
+    write_transform(tmp_path / "ants" / "one_1Warp.nii.gz", Displacement(flow, grid))
+    write_transform(tmp_path / "ants" / "one_0GenericAffine.mat", Affine(larger))
+    _points(tmp_path / "fixed.csv", points)
+    _points(
+        tmp_path / "moving.csv",
+        (points + torch.tensor([2.0, 0, 0])) * torch.tensor([1.25, 1, 1]) + torch.tensor([2.0, 0, 0]),
+    )
+    table.write_text(
+        "id,moving,fixed,moving_points,fixed_points\none,moving.nii.gz,fixed.nii.gz,moving.csv,fixed.csv\n"
+    )
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "ants"), "--out", str(out)]
+    assert main([*words, "--space", "ras"]) == 0
+    (case,) = _cases(out)
+    assert [float(case[f"tre_mm{end}"]) for end in ("", "_back")] == pytest.approx([0, 0], abs=1e-4)
+    assert [float(case[f"jacobian_{end}"]) for end in ("p5", "p95")] == pytest.approx([1, 1], abs=1e-4)
 
 
 def test_what_the_moving_mask_leaves_out_is_not_compared(tmp_path: Path) -> None:
