@@ -1,12 +1,13 @@
 """What many cases say together, and whether two runs differ."""
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-_RESAMPLES = 5000
-_BATCH = 1 << 22  # numbers drawn at a time
+_RESAMPLES, _FEWEST = 5000, 500
+_NUMBERS = 1 << 22  # weights at most: more cases, fewer resamples
 
 Row = Mapping[str, str | float]
 Summary = dict[str, float | int | None]
@@ -53,16 +54,16 @@ def bootstrap(values: np.ndarray, confidence: float = 0.95) -> tuple[float, floa
     """
     if values.size == 1 or values.min() == values.max():
         return float(values.mean()), float(values.mean())
-    generator = np.random.default_rng(0)
-    rows = max(1, _BATCH // values.size)
-    means = np.concatenate(
-        [
-            values[generator.integers(values.size, size=(min(rows, _RESAMPLES - done), values.size))].mean(1)
-            for done in range(0, _RESAMPLES, rows)
-        ]
-    )
+    means = _weights(values.size) @ values
     low, high = np.quantile(means, ((1 - confidence) / 2, (1 + confidence) / 2))
     return float(low), float(high)
+
+
+@functools.lru_cache(maxsize=8)
+def _weights(cases: int) -> np.ndarray:
+    """How often each case is drawn, over the number of cases; one row a resample."""
+    resamples = max(_FEWEST, min(_RESAMPLES, _NUMBERS // cases))
+    return np.random.default_rng(0).multinomial(cases, np.full(cases, 1 / cases), resamples) / cases
 
 
 def compare(ours: Sequence[Row], theirs: Sequence[Row], columns: Sequence[str]) -> dict[str, Summary]:
