@@ -10,7 +10,7 @@ MEANING = {
     "tre_mm_learn2reg": "the same with a cubic spline between the field's voxels, as Learn2Reg has it",
     "tre_mm_back": "distance of the moving landmarks, mapped by the inverse, to the fixed ones",
     "lncc": "mean squared local correlation of moved and fixed image where the moving one is seen, window 9; 1: best",
-    "nmi": "normalised mutual information inside the fixed mask, 64 bins, from 1 to 2",
+    "nmi": "normalised mutual information inside the fixed mask, 64 bins, first channel, from 1 to 2",
     "displacement_mean_mm": "inside the fixed mask",
     "displacement_max_mm": "inside the fixed mask",
     "folding_percent": "voxels with Jacobian determinant <= 0 inside the fixed mask",
