@@ -6,13 +6,13 @@ from typing import Any
 
 from regnet.cli.apply_image import INTERPOLATIONS, Work, apply_image
 from regnet.cli.apply_points import apply_points
-from regnet.cli.chain import Link, check_links, read_link
+from regnet.cli.chain import Link, check_links, read_links
 from regnet.cli.options import add_background, add_overwrite, add_threads, set_threads
 from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
 from regnet.io import ImageFile, open_image, read_header, read_points
+from regnet.io.image import SUFFIXES
 from regnet.io.points import SPACES
-from regnet.io.writer import SUFFIXES
 from regnet.spatial.vectors import MODES
 
 
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _image(args: argparse.Namespace, reference: ImageFile, links: list[Link]) -> None:
     moving = open_image(args.moving)
-    chain = [read_link(link, reference) for link in links]
+    chain = read_links(links, reference, moving)
     check_links(chain, reference, moving)
     work = Work(
         reference,
@@ -106,5 +106,5 @@ def _image(args: argparse.Namespace, reference: ImageFile, links: list[Link]) ->
 def _points(args: argparse.Namespace, reference: ImageFile | None, links: list[Link]) -> None:
     points = read_points(args.points, args.space)
     moving = None if args.moving is None else read_header(args.moving)
-    chain = [read_link(link, reference) for link in links]
+    chain = read_links(links, reference, moving)
     apply_points(points, chain, args.to, reference, moving, args.out)

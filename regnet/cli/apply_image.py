@@ -13,11 +13,10 @@ from regnet.cli.options import background_of
 from regnet.errors import InputError
 from regnet.io import Image, ImageFile, image_writer
 from regnet.io.writer import stored_type
-from regnet.spatial import Affine, Grid, Transform, chain, coefficients_, reorient
+from regnet.spatial import Affine, Displacement, Grid, Transform, chain, coefficients_, reorient
 
 INTERPOLATIONS = {"nearest": 0, "linear": 1, "cubic": 3, "label": None, **{str(order): order for order in range(8)}}
-_SLAB = 1 << 24  # voxels of the result at a time
-_VECTOR_SLAB = 1 << 21  # each voxel has a matrix there
+_SLAB = 1 << 21  # voxels of the result at a time
 _KEPT = 1 << 26  # voxels up to which the map is kept from one volume of a series to the next
 _EXACT = 2**24  # whole numbers up to here are float32's
 _DISPLACEMENT, _VECTOR = 1006, 1007  # intents: components along RAS, along LPS
@@ -122,8 +121,12 @@ def _resampled(
 def _parts(work: Work, count: int) -> list[tuple[Transform, Grid]]:
     """The slabs of the reference's grid, each with its map: sampled once where several volumes need it."""
     grid, transform = work.reference.grid, work.transform
+    slabs = list(grid.slabs(_SLAB))
+    if isinstance(transform, Displacement) and transform.grid == grid:  # nothing to sample, only to cut
+        flows = transform.flow.split([slab.shape[-1] for slab in slabs], dim=-1)
+        return [(Displacement(flow, slab), slab) for flow, slab in zip(flows, slabs, strict=True)]
     keep = count > 1 and grid.voxels <= _KEPT
-    return [(transform.on(slab) if keep else transform, slab) for slab in grid.slabs(_SLAB)]
+    return [(transform.on(slab) if keep else transform, slab) for slab in slabs]
 
 
 def _type_on_disk(image: Image, background: float, count: int, out: Path) -> np.dtype:
@@ -157,7 +160,7 @@ def _write_vectors(moving: ImageFile, work: Work, mode: str, out: Path) -> None:
     vectors = torch.stack([sign * volume for sign, volume in zip(flip, moving.volumes(), strict=True)])
     coefficients_(vectors[None], order)
     parts = []
-    for slab in work.reference.grid.slabs(_VECTOR_SLAB):
+    for slab in work.reference.grid.slabs(_SLAB):
         there = transform.apply(vectors[None], moving.grid, slab, order, work.background or 0.0, prefilter=False)[0]
         parts.append(reorient(there, transform, slab, mode))
     result = torch.cat(parts, dim=-1)

@@ -45,13 +45,24 @@ class Link:
         return self.forward.inverse() if self.is_inverse else self.forward
 
 
-def read_link(link: Link, reference: ImageFile | None = None) -> Link:
-    """Read the file of a link.
+def read_links(words: Sequence[Link], reference: ImageFile | None, moving: ImageFile | None) -> list[Link]:
+    """Read the files of a chain.
+
+    Args:
+        words: what was typed.
+        reference, moving: the images on its two sides. A transform that stands alone is between them, which is what
+            FSL's and Learn2Reg's files need to know.
 
     Raises:
-        InputError: it is no transform, or has another number of axes than the reference.
+        InputError: a file is no transform, or has another number of axes than the reference.
     """
-    forward = read_transform(link.path)
+    alone = len(words) == 1
+    to, of = (None if image is None or not alone else image.grid for image in (moving, reference))
+    return [_read(link, of, to, reference) if link.is_inverse else _read(link, to, of, reference) for link in words]
+
+
+def _read(link: Link, moving: Grid | None, fixed: Grid | None, reference: ImageFile | None) -> Link:
+    forward = read_transform(link.path, moving=moving, fixed=fixed)
     if reference is not None:
         check_axes(link.path, forward, reference)
     return replace(link, forward=forward)

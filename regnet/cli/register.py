@@ -19,7 +19,7 @@ from regnet.errors import InputError
 from regnet.inference import check_device, load_model, register
 from regnet.io import Image, check_image, read_image, read_labels, write_image, write_transform
 from regnet.io.displacement import SUFFIXES as FIELD_SUFFIXES
-from regnet.io.writer import SUFFIXES as IMAGE_SUFFIXES
+from regnet.io.image import SUFFIXES as IMAGE_SUFFIXES
 from regnet.spatial import Displacement, resample
 
 # What can be written, and what the file's name may end with.

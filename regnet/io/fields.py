@@ -49,7 +49,7 @@ def vectors(image: Any, path: Path) -> tuple[Tensor, Grid]:
     except ValueError as error:
         raise InputError(f"{path}: unusable geometry ({error})") from error
     numbers = np.moveaxis(load_numbers(image, path, np.float32).reshape(*grid.shape, ndim), -1, 0)
-    found = torch.from_numpy(np.array(numbers, dtype=np.float32, order="C"))
+    found = torch.from_numpy(np.ascontiguousarray(numbers))
     if not bool(torch.isfinite(found).all()):
         raise InputError(f"{path}: the field has values that are NaN or infinite")
     return found, grid

@@ -10,8 +10,12 @@ import torch
 from torch import Tensor
 
 from regnet.errors import InputError
+from regnet.io import picture, simpleitk
 from regnet.io.image_file import ImageFile, from_nibabel, open_image
 from regnet.spatial.grid import Grid
+
+SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", *simpleitk.WRITTEN, *picture.SUFFIXES)
+"""Of images that are written; ``.mhd`` and ``.nhdr`` are read, too."""
 
 
 @dataclass(frozen=True, eq=False)

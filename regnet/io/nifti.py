@@ -12,7 +12,6 @@ import nibabel as nib
 import numpy as np
 import torch
 from nibabel import imageglobals
-from nibabel.spatialimages import HeaderDataError
 
 from regnet.errors import InputError
 from regnet.io.voxels import check_promise, read_volumes, volume_shape
@@ -21,7 +20,6 @@ from regnet.spatial.grid import Grid
 # Millimetres per unit of the affine, by the spatial bits of xyzt_units (metre, micron); else millimetres are meant.
 _MILLIMETRES = {1: 1000.0, 3: 1e-3}
 _SPATIAL_BITS = 7
-_AGREE = 0.1  # voxels
 
 
 def open_volume(path: Path) -> Any:
@@ -61,16 +59,15 @@ def load_numbers(image: Any, name: object, dtype: Any = np.float64) -> np.ndarra
     except MemoryError as error:
         raise InputError(f"{name}: the {shape} voxels do not fit into memory") from error
     into = torch.from_numpy(out)
-    for k, volume in enumerate(read_volumes(image, name, into.dtype)):
-        into[k] = volume
+    for _ in read_volumes(image, name, into.dtype, into):
+        pass
     return np.moveaxis(out, 0, -1).reshape(shape, order="F" if len(shape) > 4 else "C")
 
 
 def affine_mm(image: Any, name: object) -> np.ndarray:
     """The 4x4 affine, voxel -> RAS mm, of a nibabel image, by one rule for every file.
 
-    sform, else qform, else (both codes 0) what nibabel makes of the shape and zooms, with a warning. There is another
-    where sform and qform put a voxel a tenth of one apart or more: ITK prefers the one with the better code.
+    sform, else qform, else (both codes 0) what nibabel makes of the shape and zooms, with a warning.
 
     Raises:
         InputError: an entry is NaN or infinite.
@@ -84,13 +81,30 @@ def affine_mm(image: Any, name: object) -> np.ndarray:
             f"{name}: has neither sform nor qform; taken as LAS about its centre (other software may differ)",
             stacklevel=2,
         )
-    elif (apart := _disagreement(header, image.shape)) > _AGREE:
-        warnings.warn(
-            f"{name}: sform and qform put voxels up to {apart:.2g} voxels apart; the sform is taken (other software "
-            "may differ)",
-            stacklevel=2,
-        )
+    elif isinstance(header, nib.Nifti1Header) and header["sform_code"] and header["qform_code"]:
+        _compare(header, name)
     return affine
+
+
+def _compare(header: Any, name: object) -> None:
+    """Warn of a header whose sform and qform put a corner of the image more than a tenth of a voxel apart."""
+    try:
+        apart = float(_apart(header) * _millimetres(header)[0, 0])
+    except ValueError:  # a qform that is no rotation cannot be preferred by anybody
+        return
+    if apart > 0.1 * float(np.linalg.norm(best_affine(header)[:3, :3], axis=0).min()):
+        warnings.warn(
+            f"{name}: sform and qform differ by up to {apart:.2g} mm; the sform is taken (other software may differ)",
+            stacklevel=3,
+        )
+
+
+def _apart(header: Any) -> float:
+    """How far apart a NIfTI header's sform and qform put a corner of the image, in its own unit of length."""
+    last = np.array([max(n - 1, 0) for n in (*header.get_data_shape(), 1, 1, 1)[:3]])
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * last
+    gap = header.get_sform() - header.get_qform()
+    return float(np.linalg.norm(corners @ gap[:3, :3].T + gap[:3, 3], axis=1).max())
 
 
 def best_affine(header: Any) -> np.ndarray:
@@ -149,23 +163,10 @@ def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
         sform = qform = 0 if silent else 1
     header.set_qform(affine, qform)
     header.set_sform(affine, sform)
-    if qform and not np.allclose(header.get_qform(), affine, atol=1e-3 * np.abs(affine[:3, :3]).max()):
+    if qform and _apart(header) > 0.05 * float(np.linalg.norm(affine[:3, :3], axis=0).min()):
         # A quaternion holds no shear: leave the sform to say it alone.
         header.set_sform(affine, sform or qform)
         header["qform_code"] = 0
-
-
-def _disagreement(header: Any, shape: tuple[int, ...]) -> float:
-    """How far apart sform and qform put a corner of the image, in voxels; 0 where only one of them is set."""
-    if not isinstance(header, nib.Nifti1Header) or not header["sform_code"] or not header["qform_code"]:
-        return 0.0
-    corners = np.array(list(itertools.product(*((0, n - 1) for n in (*shape, 1, 1)[:3]), (1,))), dtype=np.float64)
-    try:
-        apart = (header.get_qform() - header.get_sform()) @ corners.T
-    except (ValueError, HeaderDataError):  # a quaternion that is none
-        return 0.0
-    spacing = np.linalg.norm(header.get_sform()[:3, :3], axis=0).min()
-    return float(np.linalg.norm(apart, axis=0).max() / max(spacing, np.finfo(float).tiny))
 
 
 def _millimetres(header: Any) -> np.ndarray:

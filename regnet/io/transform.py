@@ -180,7 +180,9 @@ def write_transform(
         with atomic_path(path, overwrite) as temporary:
             _MATRIX_WRITERS[target](file, temporary, transform)
     else:
-        _FIELD_WRITERS[target](file, transform.on(displacement.on_which(path, transform, like)))
+        # Learn2Reg knows a field's place by the fixed image alone.
+        grid = file.fixed if target == "learn2reg" else displacement.on_which(path, transform, like)
+        _FIELD_WRITERS[target](file, transform.on(grid))
 
 
 def target_of(path: Path, target: str | None = None) -> tuple[str, str]:

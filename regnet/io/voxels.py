@@ -4,6 +4,7 @@ import itertools
 import math
 import struct
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -72,22 +73,25 @@ def are_integers(image: Any) -> bool:
     return np.dtype(data.dtype).kind in "iu" and not scaled
 
 
-def read_volumes(image: Any, name: object, dtype: torch.dtype | None = torch.float32) -> Iterator[Tensor]:
+def read_volumes(
+    image: Any, name: object, dtype: torch.dtype | None = torch.float32, into: Tensor | None = None
+) -> Iterator[Tensor]:
     """The volumes of an image one after the other, scaled, each ``(X, Y, Z)`` and contiguous.
 
     Args:
         image: a nibabel image; all its axes beyond the third count volumes, the fourth the fastest.
         name: what it is called in messages.
         dtype: of the result; None: integers for label maps, of a type that holds them.
+        into: room for all volumes, ``(V, X, Y, Z)``; None: each gets its own.
 
     Raises:
         InputError: the file ends early or is damaged; without ``dtype``, a value that is not a whole number.
     """
     shape = volume_shape(image)
-    parts = pieces(image, name)
-    for _ in range(math.prod(int(n) for n in image.shape[3:])):
+    parts = _ahead(pieces(image, name))
+    for k in range(math.prod(int(n) for n in image.shape[3:])):
         with _memory(name, shape):
-            out = torch.empty(shape, dtype=dtype or torch.uint8)
+            out = torch.empty(shape, dtype=dtype or torch.uint8) if into is None else into[k]
         start = 0
         while start < shape[2]:
             part = next(parts)
@@ -123,6 +127,15 @@ def pieces(image: Any, name: object) -> Iterator[np.ndarray]:
             yield _scaled(raw.reshape(x, y, planes, order="F"), data.slope, data.inter)
         while file.read(_PIECE):
             pass
+
+
+def _ahead(parts: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """The same, each made by a thread while the one before is used: unpacking takes longer than all the rest."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = pool.submit(next, parts, None)
+            yield part
 
 
 @contextmanager

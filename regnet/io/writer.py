@@ -8,18 +8,17 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 import torch
-from nibabel.openers import ImageOpener
 from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io import nifti, picture, simpleitk
 from regnet.io.atomic import atomic_path
-from regnet.io.image import Image
+from regnet.io.gz import GzipWriter
+from regnet.io.image import SUFFIXES, Image
 from regnet.io.image_file import ImageFile, suffix_of
 from regnet.io.voxels import smallest
 from regnet.spatial.grid import Grid
 
-SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", *simpleitk.WRITTEN, *picture.SUFFIXES)
 _MGH = (".mgz", ".mgh")
 _MGH_TYPES = (np.uint8, np.int16, np.int32, np.float32)
 _TIME_BITS = 56  # of xyzt_units
@@ -92,7 +91,9 @@ def image_writer(
             writer.write(temporary, path, torch.cat(parts, dim=-1).numpy().astype(dtype), grid)
             return
         header = _header(suffix, grid, None if isinstance(like, Grid) else like.header, dtype, contents)
-        with ImageOpener(str(temporary), "wb") as file:
+        compressed = suffix in (".nii.gz", ".mgz")
+        target: Any = GzipWriter(temporary, dtype, torch.get_num_threads()) if compressed else temporary.open("wb")
+        with target as file:
             (header.writehdr_to if suffix in _MGH else header.write_to)(file)
             file.seek(header.get_data_offset())
             # MGH is big-endian, whatever its header answers
@@ -127,7 +128,7 @@ def _range(data: Tensor) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _put(file: ImageOpener, part: Tensor, dtype: np.dtype) -> None:
+def _put(file: Any, part: Tensor, dtype: np.dtype) -> None:
     # The file has the first axis fastest; torch turns a part around with all its threads.
     part = part.byte() if part.dtype == torch.bool else part
     turned = part.permute(*reversed(range(part.ndim))).contiguous().numpy()

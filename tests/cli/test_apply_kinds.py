@@ -266,6 +266,8 @@ def test_c45_a_file_whose_sform_and_qform_disagree_is_named_and_its_sform_taken(
         words = ("--moving", tmp_path / "fixed.nii", "--reference", tmp_path / "fixed.nii", "--overwrite")
         assert regnet("apply", *words, "--out", tmp_path / "out.nii") == 0
         told = capsys.readouterr().err.splitlines()
-        assert told and all(f"{tmp_path / 'fixed.nii'}: sform and qform put voxels up to 0.7" in line for line in told)
+        assert told and all(
+            f"{tmp_path / 'fixed.nii'}: sform and qform differ by up to 0.7 mm" in line for line in told
+        )
         header = nib.load(tmp_path / "out.nii").header
         assert np.allclose(header.get_sform(), affine) and np.allclose(header.get_qform(), affine)

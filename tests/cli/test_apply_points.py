@@ -64,26 +64,6 @@ def test_points_go_where_simpleitk_takes_them(tmp_path: Path, ndim: int) -> None
     assert [(r["t"], r["label"], r["comment"]) for r in before] == [(r["t"], r["label"], r["comment"]) for r in after]
 
 
-def test_points_go_where_ants_takes_them(tmp_path: Path, warp: Path) -> None:
-    ants = pytest.importorskip("ants")
-    pandas = pytest.importorskip("pandas")
-    turn = sitk.Euler3DTransform((0.0, 0.0, 0.0), 0.1, -0.05, 0.2, (2.0, -1.0, 3.0))
-    affine = sitk.AffineTransform(3)
-    affine.SetMatrix(turn.GetMatrix())
-    affine.SetTranslation(turn.GetTranslation())
-    sitk.WriteTransform(affine, str(tmp_path / "affine.tfm"))
-    ras = inner_points(fixed_grid(3))
-    table = write_ants(tmp_path / "points.csv", ras)
-    frame = pandas.DataFrame((ras * LPS).numpy(), columns=list("xyz"))
-    out = tmp_path / "out.csv"
-    for files in ([warp], [warp, tmp_path / "affine.tfm"]):
-        words = [word for file in files for word in ("-t", file)]
-        assert regnet("apply", "--points", table, *words, "--out", out, "--overwrite") == 0
-        theirs = ants.apply_transforms_to_points(3, frame, [str(file) for file in files])
-        theirs = torch.from_numpy(theirs[["x", "y", "z"]].to_numpy(np.float64))
-        assert float((read_ants(out, 3) - theirs).norm(dim=1).max()) < 1e-3
-
-
 @pytest.mark.parametrize("chain", [("warp",), ("warp", "warp"), ("warp:inverse", "warp"), ()])
 def test_points_to_moving_and_back_are_where_they_were(tmp_path: Path, warp: Path, chain: tuple[str, ...]) -> None:
     ras = inner_points(fixed_grid(3))

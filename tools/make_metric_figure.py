@@ -1,6 +1,6 @@
 """Draw the figure of ``docs/metrics.md``: where a label's surface lies, and a fold that central differences miss.
 
-Usage: ``python tools/draw_metrics.py [--out docs/figures]``
+Usage: ``python tools/make_metric_figure.py [--out docs/figures]``
 """
 
 import argparse

@@ -5,35 +5,17 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from picsl_greedy import Greedy3D
 
-from regnet.io import read_image, read_transform, write_image, write_transform
-from regnet.spatial import Affine, Grid, Transform, chain
-from tests.spatial.worlds import centres, waves
-
-from .maps import affine, field, random_grid
-
-
-def images(folder: Path, seed: int) -> tuple[Grid, Grid]:
-    fixed, moving = random_grid(3, seed), random_grid(3, seed + 10)
-    write_image(folder / "fixed.nii.gz", waves(fixed)[0], fixed)
-    write_image(folder / "moving.nii.gz", waves(moving)[0], moving)
-    return fixed, moving
-
-
-def in_view(transform: Transform, moving: Grid, fixed: Grid) -> torch.Tensor:
-    """Half a voxel and more inside the moving image and the fixed one."""
-    at = moving.to_voxel(transform.map_points(centres(fixed)))
-    seen = ((at > 0.5) & (at < torch.tensor(moving.shape) - 1.5)).all(-1)
-    inside = torch.zeros_like(seen)
-    inside[1:-1, 1:-1, 1:-1] = True
-    return seen & inside
+from regnet.io import read_image, read_transform, write_transform
+from regnet.spatial import Affine, chain
+from tests.io.maps import affine, field, in_view, random_grid, write_pair
 
 
 @pytest.mark.parametrize("seed", (0, 1, 2))
 def test_greedy_resamples_with_our_field_and_matrix_as_we_do(tmp_path: Path, seed: int) -> None:
-    fixed, moving = images(tmp_path, seed)
+    fixed, moving = random_grid(3, seed), random_grid(3, seed + 10)
+    image = write_pair(tmp_path, fixed, moving)
     write_transform(tmp_path / "w.nii.gz", field(fixed))
     write_transform(tmp_path / "a.mat", affine(3), target="ras")
     # Both of us name the transforms in the same order: the last touches the moving image first.
@@ -41,7 +23,7 @@ def test_greedy_resamples_with_our_field_and_matrix_as_we_do(tmp_path: Path, see
     fixed_file, moving_file, out = (tmp_path / f"{name}.nii.gz" for name in ("fixed", "moving", "out"))
     Greedy3D().execute(f"-d 3 -rf {fixed_file} -rm {moving_file} {out} -r {' '.join(names)}")
     parts = [read_transform(names[0]), read_transform(names[1], source="ras")]
-    ours = chain(parts).apply(waves(moving), moving, fixed)[0, 0]
+    ours = chain(parts).apply(image, moving, fixed)[0, 0]
     seen = in_view(chain(parts), moving, fixed)
     assert int(seen.sum()) > 300
     assert (read_image(out).data[0] - ours)[seen].abs().max() < 0.1  # of a range of 100
@@ -67,14 +49,15 @@ itk.imwrite(elastix.GetOutput(), f"{folder}/moved.nii.gz")
 
 @pytest.mark.slow
 def test_we_resample_with_a_composite_of_elastix_as_it_does(tmp_path: Path) -> None:
-    fixed, moving = images(tmp_path, 1)
+    fixed, moving = random_grid(3, 1), random_grid(3, 11)
+    image = write_pair(tmp_path, fixed, moving)
     # In a process of its own: the copies of ITK in these packages do not live together.
     subprocess.run([sys.executable, "-c", ELASTIX, str(tmp_path)], check=True, capture_output=True)
     theirs = read_image(tmp_path / "moved.nii.gz").data[0]
     found = read_transform(tmp_path / "TransformParameters.0-Composite.h5")
-    ours = found.apply(waves(moving), moving, fixed)[0, 0]
+    ours = found.apply(image, moving, fixed)[0, 0]
     seen = in_view(found, moving, fixed)
     assert int(seen.sum()) > 300
     assert (ours - theirs)[seen].abs().max() < 0.1
-    still = Affine.identity(3).apply(waves(moving), moving, fixed)[0, 0]
+    still = Affine.identity(3).apply(image, moving, fixed)[0, 0]
     assert (still - theirs)[seen].abs().max() > 1
