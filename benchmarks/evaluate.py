@@ -39,7 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         stages = make(Path(folder), args.shape)
         times = seconds({(name, n): call for n in args.threads for name, call in stages.items()}, args.repeats)
-    table = Table("stage", *(f"{n} threads, s" for n in args.threads))
+    table = Table("stage", *(f"seconds, threads: {n}" for n in args.threads))
     for name in stages:
         table.add_row(name, *(f"{times[name, n]:.2f}" for n in args.threads))
     Console().print(table)
