@@ -1,6 +1,7 @@
 """The files of one pair to be measured, and how they are read."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from regnet.spatial import Affine, Composite, Displacement, Grid, Transform, cha
 
 LABELS = ("nearest", "linear", "learn2reg")
 SPACES = ("ras", "lps", "voxel", "voxel1")
-LEARN2REG = "disp_"  # how the names of Learn2Reg's displacement files begin
+_LEARN2REG = re.compile(r"disp(_\d+){2,4}\.(npz|nii|nii\.gz)")  # the names of Learn2Reg's displacement files
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def read_map(paths: Sequence[Path], moving: Grid, fixed: Image) -> tuple[Displac
 
 
 def _read(path: Path, moving: Grid, fixed: Image) -> Transform:
-    source = "learn2reg" if path.name.startswith(LEARN2REG) else None
+    source = "learn2reg" if _LEARN2REG.fullmatch(path.name) else None
     transform = read_transform(path, source, moving, fixed.grid)
     if transform.ndim != fixed.grid.ndim:
         raise InputError(f"{path}: is {transform.ndim}-D, but {fixed.name} is {fixed.grid.ndim}-D")
