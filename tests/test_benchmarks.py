@@ -89,3 +89,13 @@ def test_what_torch_and_simpleitk_warp_is_the_same_inside() -> None:
     sitk = pytest.importorskip("SimpleITK")
     theirs = torch.from_numpy(sitk.GetArrayFromImage(peers.simpleitk_warp(image, flow, 1)()))
     torch.testing.assert_close(theirs[inside], expected[0, 0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.usefixtures("beside")
+def test_every_stage_of_measuring_a_pair_runs(tmp_path: Path) -> None:
+    import evaluate
+
+    stages = evaluate.make(tmp_path, (24, 20, 22))
+    assert len(stages) > 8
+    for stage in stages.values():
+        stage()

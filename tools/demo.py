@@ -116,7 +116,7 @@ def evaluate(table: Path, transforms: Path | str, out: Path) -> dict[str, float]
     """Evaluate a table of pairs and return the means of its columns."""
     # Quiet, since the demo shows the same figures side by side.
     command("evaluate", "--pairs", table, "--transforms", transforms, "--out", out, "--overwrite", quiet=True)
-    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))["summary"]
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))["aggregates"]
     return {name: figures["mean"] for name, figures in summary.items() if figures["n"]}
 
 

@@ -1,56 +1,39 @@
 """``regnet evaluate``: how good the transforms of a table of pairs are."""
 
 import argparse
-import csv
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from rich.console import Console
-from rich.progress import track
-from torch import Tensor
+from rich.progress import Progress
 
-from regnet import __version__, metrics
-from regnet.cli.options import add_overwrite, add_threads, background_of, check_axes, foreground_of, set_threads
+from regnet import __version__
+from regnet.cli.options import add_overwrite, add_threads, set_threads
 from regnet.cli.output import outputs
-from regnet.data.datasets import read_channels
-from regnet.data.prepare import check_same_grid
+from regnet.data.learn2reg import displacement_names, read_dataset
 from regnet.data.table import Pair, read_pairs
 from regnet.errors import InputError
-from regnet.inference import check_pair
-from regnet.io import Image, atomic_path, check_image, read_image, read_labels, read_transform
-from regnet.losses import lncc
-from regnet.report import summarise, summary_table
-from regnet.spatial import Displacement
-
-Row = dict[str, str | float]
+from regnet.inference.case import LABELS, SPACES, Case, Protocol
+from regnet.inference.cohort import evaluate_cases
+from regnet.inference.meaning import MEANING
+from regnet.report import compare, comparison_table, summarise, summary_table
+from regnet.report.measures import Row, read_rows, to_json, to_row, write_json, write_rows
 
 _FEW = 3  # labels whose Dice is printed one by one; the files have all
-_SUFFIXES = ("_warp.nii.gz", ".nii.gz", "_warp.nii", ".nii")
+_SUFFIXES = (".nii.gz", ".nii", ".h5", ".mat", ".txt", ".tfm", ".lta", ".mgz", ".npz")
+_ANTS = ("1Warp.nii.gz", "0GenericAffine.mat")
 _COLUMNS = {
     "dice": ("Dice", ".3f"),
     "hd95_mm": ("HD95\nmm", ".2f"),
+    "tre_mm": ("TRE\nmm", ".2f"),
     "lncc": ("LNCC", ".3f"),
     "displacement_mean_mm": ("mean\nmm", ".2f"),
     "displacement_max_mm": ("most\nmm", ".2f"),
     "folding_percent": ("%\nfolded", ".4f"),
     "sdlogj": ("SDlogJ", ".3f"),
     "epe_mean_mm": ("error\nmm", ".2f"),
-}
-_MEANING = {
-    "dice": "mean over the labels; dice_L is label L; 1 is best",
-    "hd95_mm": "mean over the labels of the 95 % Hausdorff distance of surface voxels; hd95_mm_L is label L",
-    "lncc": "mean squared local correlation of moved and fixed image, window 9; 1 is best",
-    "displacement_mean_mm": "inside the fixed mask",
-    "displacement_max_mm": "inside the fixed mask",
-    "folding_percent": "voxels with Jacobian determinant <= 0 inside the fixed mask",
-    "folding_percent_grid": "the same on the whole grid, which flatters",
-    "sdlogj": "standard deviation of the logarithm of the Jacobian determinant inside the fixed mask",
-    "sdlogj_grid": "the same on the whole grid, which flatters",
-    "epe_mean_mm": "mean distance from the true displacement (column true_warp) inside the fixed mask",
 }
 
 
@@ -63,22 +46,43 @@ def add_parser(subparsers: Any) -> None:
         "is the table's fixed_mask, else where the fixed image is above its background. Labels are warped once, from "
         "the moving image's own grid.",
     )
-    parser.add_argument("--pairs", type=Path, required=True, help="table of pairs (CSV)")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--pairs", type=Path, metavar="TABLE", help="table of pairs (CSV)")
+    source.add_argument(
+        "--dataset",
+        type=Path,
+        metavar="JSON",
+        help="NAME_dataset.json or evaluation_config.json of Learn2Reg; its transforms are disp_FIXED_MOVING.nii.gz or "
+        ".npz in voxels",
+    )
     parser.add_argument(
         "--transforms",
         required=True,
         metavar="DIR",
-        help="folder with ID_warp.nii.gz or ID.nii.gz for each id of the table: displacements, fixed -> moving; "
-        "none: measure the images as they lie in the world",
+        help="folder with ID_warp.nii.gz or ID.nii.gz for each id of the table: maps fixed -> moving; or ANTs' "
+        "ID_1Warp.nii.gz and ID_0GenericAffine.mat; beside them ID_inverse_warp.nii.gz, moving -> fixed, if there is "
+        "one; none: measure the images as they lie in the world",
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for cases.csv and summary.json")
-    parser.add_argument("--split", help="only the rows of this split")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for cases.csv, summary.json and cases/ID.json; goes on there"
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="RUN", help="another run's --out or its cases.csv: test the difference"
+    )
+    parser.add_argument("--split", help="only the rows of this split; of a dataset train, val (default) or test")
     parser.add_argument(
         "--labels",
-        choices=("nearest", "linear"),
-        default="nearest",
-        help="how labels are warped: nearest (default), or linear: the label that weighs most among the neighbours",
+        choices=LABELS,
+        help="how labels are warped: nearest (default of --pairs); linear: the label that weighs most among the "
+        "neighbours; learn2reg: nearest, nothing beyond the outer voxels' centres (default of --dataset)",
     )
+    parser.add_argument(
+        "--space",
+        choices=SPACES,
+        help="of the landmarks: mm (ras, lps) or voxels counted from 0 or 1; default: as their files say; voxel for "
+        "--dataset",
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="pairs measured at a time; default: 1")
     add_threads(parser)
     add_overwrite(parser)
 
@@ -86,152 +90,91 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
     set_threads(args.threads)
-    pairs = [pair for pair in read_pairs(args.pairs) if args.split in (None, pair.split)]
-    if not pairs:
-        raise InputError(f"{args.pairs}: no row has the split {args.split!r}")
-    files = _transform_files(pairs, args.transforms)
+    if args.jobs < 1:
+        raise InputError(f"--jobs {args.jobs}: at least 1 is needed")
+    usual = Protocol("learn2reg", "voxel") if args.dataset else Protocol()
+    protocol = Protocol(args.labels or usual.labels, args.space or usual.space)
+    cases = _cases(_pairs(args), args.transforms)
+    against = _rows_of(args.against)
     written = [args.out / "cases.csv", args.out / "summary.json"] if args.out else []
-    with outputs(written, args.overwrite, [args.pairs]):
+    with outputs(written, args.overwrite, [args.pairs, args.dataset, args.against]):
         console = Console(stderr=True)
-        jobs = track(
-            list(zip(pairs, files, strict=True)),
-            "evaluating",
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        rows = [evaluate_pair(pair, file, args.labels) for pair, file in jobs]
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task("evaluating", total=len(cases))
+            keep = args.out / "cases" if args.out else None
+            found = evaluate_cases(cases, protocol, keep, args.jobs, lambda: bar.advance(task))
+        rows = [to_row(case, measures) for case, measures in found.items()]
+        comparison = compare(rows, against, list(MEANING)) if against else {}
         if args.out:
-            _write_cases(written[0], rows)
-            _write_summary(written[1], rows, args)
+            write_rows(written[0], rows)
+            content = {
+                "name": (args.pairs or args.dataset).stem,
+                "aggregates": summarise(rows),
+                "cases": {case: to_json(measures) for case, measures in found.items()},
+                "against": comparison,
+                "columns": {name: text for name, text in MEANING.items() if any(name in row for row in rows)},
+                "regnet": __version__,
+                "source": str(args.pairs or args.dataset),
+                "transforms": args.transforms,
+                "labels": protocol.labels,
+            }
+            write_json(written[1], content)
     _print_summary(f"{len(rows)} {'pair' if len(rows) == 1 else 'pairs'}, transforms: {args.transforms}", rows)
+    if args.against:
+        Console().print(comparison_table(f"against {args.against}", _COLUMNS, comparison))
     for path in written:
         print(path)
     return 0
 
 
-def evaluate_pair(pair: Pair, transform: Path | None, labels: str = "nearest") -> Row:
-    """Measure one pair.
+def _pairs(args: argparse.Namespace) -> list[Pair]:
+    if args.dataset:
+        return list(read_dataset(args.dataset, args.split))
+    pairs = [pair for pair in read_pairs(args.pairs) if args.split in (None, pair.split)]
+    if not pairs:
+        raise InputError(f"{args.pairs}: no row has the split {args.split!r}")
+    return pairs
 
-    Args:
-        pair: a row of the table.
-        transform: the displacement file, fixed -> moving; None is the identity.
-        labels: how labels are warped, ``"nearest"`` or ``"linear"``.
 
-    Returns:
-        ``id`` and the columns that this pair has the files for.
+def _cases(pairs: Sequence[Pair], folder: str) -> list[Case]:
+    """Each pair with its files."""
+    if folder == "none":
+        return [Case(pair) for pair in pairs]
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder}: no such folder of transforms (or give --transforms none)")
+    cases = []
+    for pair in pairs:
+        names = [f"{pair.id}_warp", pair.id, f"{pair.id}_composite", *displacement_names(pair)]
+        there = _first(Path(folder), names) or _ants(Path(folder), pair.id)
+        if not there:
+            wanted = " or ".join(f"{name}.nii.gz" for name in (names[0], names[3] if names[3:] else names[1]))
+            raise InputError(f"{folder}: no transform for {pair.id!r}; {wanted} is needed")
+        back = _first(Path(folder), [f"{pair.id}_inverse_warp"])
+        cases.append(Case(pair, there, back[0] if back else None))
+    return cases
 
-    Raises:
-        InputError: a file cannot be used.
-    """
-    fixed, moving = check_image(read_channels(pair.fixed)), check_image(read_channels(pair.moving))
-    check_pair(moving, fixed)
-    there = Displacement.identity(fixed.grid) if transform is None else _on(transform, fixed)
-    flow, mask = there.flow[None], _mask(pair, fixed)
-    row: Row = {"id": pair.id}
-    if pair.moving_labels and pair.fixed_labels:
-        row |= _overlap(there, _labels(pair.moving_labels, moving), _labels(pair.fixed_labels, fixed), labels)
-    moved = there.apply(moving.data[None], moving.grid, background=background_of(moving))
-    row["lncc"] = 1 - float(lncc(moved, fixed.data[None]))
-    length = metrics.displacement_statistics(flow, fixed.grid.spacing, mask)
-    row["displacement_mean_mm"], row["displacement_max_mm"] = length["mean"], length["max"]
-    inside, everywhere = metrics.jacobian_statistics(flow, mask, None)
-    row["folding_percent"], row["folding_percent_grid"] = 100 * inside["folding"], 100 * everywhere["folding"]
-    row["sdlogj"], row["sdlogj_grid"] = inside["sdlogj"], everywhere["sdlogj"]
-    if pair.true_warp:
-        truth = _on(pair.true_warp, fixed).flow[None]
-        row["epe_mean_mm"] = metrics.endpoint_error(flow, truth, fixed.grid.spacing, mask)
-    return row
+
+def _first(folder: Path, names: Sequence[str]) -> tuple[Path, ...]:
+    """The first of these files that exists, if any does."""
+    files = (folder / (name + suffix) for name in names for suffix in _SUFFIXES)
+    return next(((file,) for file in files if file.is_file()), ())
+
+
+def _ants(folder: Path, name: str) -> tuple[Path, ...]:
+    """What ANTs and `regnet register --prefix` leave: a warp, an affine map, or both, which come in this order."""
+    found = [tuple(folder / f"{name}{joint}{end}" for end in _ANTS) for joint in ("_", "")]
+    return next((there for files in found if (there := tuple(file for file in files if file.is_file()))), ())
+
+
+def _rows_of(run: Path | None) -> list[Row]:
+    if run is None:
+        return []
+    return read_rows(run / "cases.csv" if run.is_dir() else run)
 
 
 def _print_summary(title: str, rows: Sequence[Row]) -> None:
     """Print the main columns, with Dice per label where there are few labels."""
     labels = {column: ("Dice\n" + column[5:], ".3f") for row in rows for column in row if column.startswith("dice_")}
     columns = {"dice": _COLUMNS["dice"], **(labels if len(labels) <= _FEW else {})} | _COLUMNS
-    shown = {column: form for column, form in columns.items() if any(column in row for row in rows)}
-    Console().print(summary_table(title, shown, rows))
-
-
-def _transform_files(pairs: Sequence[Pair], folder: str) -> list[Path | None]:
-    """The displacement file of each pair."""
-    if folder == "none":
-        return [None] * len(pairs)
-    if not Path(folder).is_dir():
-        raise InputError(f"{folder}: no such folder of transforms (or give --transforms none)")
-    found: list[Path | None] = []
-    for pair in pairs:
-        names = [Path(folder) / (pair.id + suffix) for suffix in _SUFFIXES]
-        existing = [name for name in names if name.is_file()]
-        if not existing:
-            raise InputError(f"{folder}: no transform for {pair.id!r}; {names[0].name} or {names[1].name} is needed")
-        found.append(existing[0])
-    return found
-
-
-def _on(path: Path, fixed: Image) -> Displacement:
-    """The map of a displacement file at the voxels of the fixed image."""
-    transform = read_transform(path)
-    check_axes(path, transform, fixed)
-    if isinstance(transform, Displacement) and transform.grid.matches(fixed.grid):
-        return Displacement(transform.flow, fixed.grid)
-    return transform.on(fixed.grid)
-
-
-def _labels(path: Path, image: Image) -> Image:
-    labels = read_labels(path)
-    check_same_grid(labels, image.grid, image.name)
-    return labels
-
-
-def _mask(pair: Pair, fixed: Image) -> Tensor:
-    """The fixed mask, ``(1, 1, *spatial)``."""
-    if pair.fixed_mask is None:
-        return foreground_of(fixed)
-    mask = read_image(pair.fixed_mask)
-    check_same_grid(mask, fixed.grid, fixed.name)
-    return mask.data[None] > 0
-
-
-def _overlap(there: Displacement, moving: Image, fixed: Image, mode: str) -> Row:
-    """Dice and HD95 of each label and their means."""
-    moved = there.apply_labels(moving.data[None], moving.grid, mode=mode)[0, 0]
-    target = fixed.data[0]
-    row: Row = {}
-    found = {"dice": metrics.dice(moved, target), "hd95_mm": metrics.hd95(moved, target, fixed.grid.spacing)}
-    for name, values in found.items():
-        finite = [value for value in values.values() if not math.isnan(value)]
-        row[name] = fmean(finite) if finite else math.nan
-        row |= {f"{name}_{label}": value for label, value in values.items()}
-    return row
-
-
-def _write_cases(path: Path, rows: Sequence[Row]) -> None:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    with atomic_path(path, overwrite=True) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(names)
-        writer.writerows([[_csv_cell(row.get(name, "")) for name in names] for row in rows])
-
-
-def _csv_cell(value: str | float) -> str:
-    """Text of a cell; what is not a number is left blank."""
-    if isinstance(value, str):
-        return value
-    return f"{value:.6g}" if math.isfinite(value) else ""
-
-
-def _write_summary(path: Path, rows: Sequence[Row], args: argparse.Namespace) -> None:
-    content = {
-        "regnet": __version__,
-        "pairs": str(args.pairs),
-        "transforms": args.transforms,
-        "labels": args.labels,
-        "columns": {name: text for name, text in _MEANING.items() if any(name in row for row in rows)},
-        "summary": summarise(rows),
-        "cases": [
-            {name: value if isinstance(value, str) or math.isfinite(value) else None for name, value in row.items()}
-            for row in rows
-        ],
-    }
-    with atomic_path(path, overwrite=True) as temporary:
-        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    seen = {name for row in rows for name, cell in row.items() if isinstance(cell, float) and math.isfinite(cell)}
+    Console().print(summary_table(title, {name: form for name, form in columns.items() if name in seen}, rows))

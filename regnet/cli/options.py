@@ -4,8 +4,9 @@ import argparse
 import math
 
 import torch
-from torch import Tensor
 
+from regnet.data.foreground import background_of as background_of
+from regnet.data.foreground import foreground_of as foreground_of
 from regnet.errors import InputError
 from regnet.io import Image, ImageFile
 from regnet.spatial import Grid, Transform
@@ -48,21 +49,6 @@ def set_threads(count: int | None) -> None:
     if count < 1:
         raise InputError(f"--threads {count}: at least 1 is needed")
     torch.set_num_threads(count)
-
-
-def background_of(image: Image, asked: float | None = None) -> float:
-    """The value outside the field of view: as asked, else 0, or the (finite) minimum of an image that goes below 0."""
-    if asked is not None:
-        return asked
-    lowest = float(image.data.min())
-    if not math.isfinite(lowest):
-        lowest = float(image.data.nan_to_num(0.0, 0.0, 0.0).min())
-    return min(0.0, lowest)
-
-
-def foreground_of(image: Image) -> Tensor:
-    """Where the first channel is above its background, ``(1, 1, *spatial)``: the mask of a fixed image without one."""
-    return (image.data[:1] > background_of(image))[None]
 
 
 def check_axes(name: object, grid: Grid | Transform, fixed: Image | ImageFile) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regnet import ops
 from regnet.metrics._mask import inside
 
 Spacing = float | Sequence[float] | Tensor
@@ -47,6 +48,28 @@ def endpoint_error(flow: Tensor, truth: Tensor, spacing: Spacing = 1.0, mask: Te
     if flow.shape != truth.shape:
         raise ValueError(f"fields must have one shape: got {tuple(flow.shape)} and {tuple(truth.shape)}")
     return float(inside(_length(flow - truth, spacing), mask).double().mean())
+
+
+def inverse_consistency_error(
+    forward: Tensor, backward: Tensor, spacing: Spacing = 1.0, mask: Tensor | None = None
+) -> dict[str, float]:
+    """How far a voxel lands from where it was after going along one field and back along the other.
+
+    Args:
+        forward, backward: ``(N, D, *spatial)``, voxels, on one grid; the second should undo the first:
+            ``forward(p) + backward(p + forward(p)) = 0``.
+        spacing: voxel size in mm; one, one per axis, or ``(N or 1, D)``.
+        mask: ``(N or 1, 1, *spatial)``; voxels with a value above 0 count.
+
+    Returns:
+        ``mean`` and ``max``, mm; NaN if the mask is empty.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    if forward.shape != backward.shape:
+        raise ValueError(f"fields must have one shape: got {tuple(forward.shape)} and {tuple(backward.shape)}")
+    return displacement_statistics(ops.compose(backward, forward), spacing, mask)
 
 
 def _length(flow: Tensor, spacing: Spacing) -> Tensor:

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from torch import Tensor
+
+from regnet.metrics._labels import label_arrays, sizes
 
 
 def dice(a: Tensor, b: Tensor, labels: Sequence[int] | None = None) -> dict[int, float]:
@@ -11,16 +12,20 @@ def dice(a: Tensor, b: Tensor, labels: Sequence[int] | None = None) -> dict[int,
 
     Args:
         a, b: integers, of one shape.
-        labels: which labels; None takes every one found in either, without 0.
+        labels: which labels; None takes every one found in either, without 0. Learn2Reg takes those found in the fixed
+            and in the moving map before it is warped: :func:`common_labels`.
 
     Returns:
         label -> coefficient in [0, 1]. A label found in one map alone has 0, one found in neither has NaN.
 
     Raises:
         ValueError: the shapes differ, or the labels are not integers.
+
+    Source:
+        Dice, Ecology 1945.
     """
     one, two = label_arrays(a, b)
-    sizes_a, sizes_b, sizes_both = _sizes(one), _sizes(two), _sizes(one[one == two])
+    sizes_a, sizes_b, sizes_both = sizes(one), sizes(two), sizes(one[one == two])
     wanted = sorted(sizes_a.keys() | sizes_b.keys()) if labels is None else [int(label) for label in labels]
     result = {}
     for label in wanted:
@@ -29,17 +34,14 @@ def dice(a: Tensor, b: Tensor, labels: Sequence[int] | None = None) -> dict[int,
     return result
 
 
-def label_arrays(a: Tensor, b: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Two label maps as arrays, once it is sure that they can be compared."""
-    for labels in (a, b):
-        if labels.is_floating_point() or labels.is_complex():
-            raise ValueError(f"label maps must be of integers: got {labels.dtype}")
-    if a.shape != b.shape:
-        raise ValueError(f"label maps must have one shape: got {tuple(a.shape)} and {tuple(b.shape)}")
-    return a.detach().cpu().numpy(), b.detach().cpu().numpy()
+def common_labels(a: Tensor, b: Tensor) -> list[int]:
+    """Labels other than 0 that both maps hold, ascending; the maps may differ in shape.
 
+    These are the ones that Learn2Reg scores, with the moving map as it is before the warp: what one image does not
+    show says nothing about the map between them.
 
-def _sizes(labels: np.ndarray) -> dict[int, int]:
-    """label -> number of voxels, without 0."""
-    values, counts = np.unique(labels[labels != 0], return_counts=True)
-    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+    Raises:
+        ValueError: the labels are not integers.
+    """
+    (one,), (two,) = label_arrays(a), label_arrays(b)
+    return sorted(sizes(one).keys() & sizes(two).keys())

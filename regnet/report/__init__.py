@@ -1,14 +1,15 @@
-"""Pictures and tables of results."""
+"""Pictures, tables and statistics of results."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from regnet.report.table import summarise, summary_table
+from regnet.report.statistics import bootstrap, compare, summarise
+from regnet.report.table import comparison_table, summary_table
 
 if TYPE_CHECKING:
     from regnet.report.panels import four_panels
 
-__all__ = ["four_panels", "summarise", "summary_table"]
+__all__ = ["bootstrap", "compare", "comparison_table", "four_panels", "summarise", "summary_table"]
 
 
 def __getattr__(name: str) -> Any:

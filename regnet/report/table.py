@@ -1,38 +1,18 @@
-"""From rows of numbers to means and a table for people."""
+"""Tables for people."""
 
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from rich import box
 from rich.table import Table
 
-Row = Mapping[str, str | float]
-
-
-def summarise(rows: Sequence[Row]) -> dict[str, dict[str, float | int | None]]:
-    """Mean, standard deviation, smallest and largest of every column of numbers.
-
-    Args:
-        rows: cells by column; text, blanks and numbers that are not finite are passed over.
-
-    Returns:
-        column -> ``mean``, ``std`` (population), ``min``, ``max`` and ``n``, the count of numbers; None where n is 0.
-    """
-    columns = dict.fromkeys(name for row in rows for name, cell in row.items() if isinstance(cell, float))
-    summary: dict[str, dict[str, float | int | None]] = {}
-    for name in columns:
-        cells = [row.get(name) for row in rows]
-        values = np.array([cell for cell in cells if isinstance(cell, float) and math.isfinite(cell)])
-        figures = {key: float(getattr(values, key)()) if values.size else None for key in ("mean", "std", "min", "max")}
-        summary[name] = {**figures, "n": int(values.size)}
-    return summary
+from regnet.report.statistics import Row, Summary, summarise
 
 
 def summary_table(
     title: str, columns: Mapping[str, tuple[str, str]], rows: Sequence[Row], name: str = "id", limit: int = 20
 ) -> Table:
-    """A table of the first rows and, for two rows and more, the mean of all.
+    """A table of the first rows and, for two rows and more, the mean of all and its 95 % interval.
 
     Args:
         title: above the table.
@@ -54,9 +34,24 @@ def summary_table(
         table.add_row(f"… {len(rows) - limit} more", *[""] * len(columns))
     if len(rows) > 1:
         summary = summarise(rows)
-        means = [_cell(summary.get(column, {}).get("mean"), form) for column, (_, form) in columns.items()]
         table.add_section()
-        table.add_row("mean", *means, style="bold")
+        for key, title, style in (("mean", "mean", "bold"), ("low", "95 % from", ""), ("high", "to", "")):
+            cells = [_cell(summary.get(column, {}).get(key), form) for column, (_, form) in columns.items()]
+            table.add_row(title, *cells, style=style)
+    return table
+
+
+def comparison_table(title: str, columns: Mapping[str, tuple[str, str]], found: Mapping[str, Summary]) -> Table:
+    """A table of what :func:`regnet.report.compare` found; ``columns`` as in :func:`summary_table`."""
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title_style="bold")
+    table.add_column("")
+    for header in ("ours", "theirs", "difference", "95 % from", "to", "p", "n"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for column, (header, form) in columns.items():
+        if column in found:
+            figures = found[column]
+            cells = [_cell(figures[key], form) for key in ("ours", "theirs", "difference", "low", "high")]
+            table.add_row(header.replace("\n", " "), *cells, _cell(figures["p"], ".2g"), str(figures["n"]))
     return table
 
 

@@ -19,15 +19,18 @@ def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str
             ``fixed_labels`` ``(N, 1, *spatial)`` and the true ``flow`` ``(N, D, *spatial)``.
 
     Returns:
-        ``folding`` (fraction of the foreground where the map folds); ``dice`` (mean over the labels, warped nearest)
-        where both images have labels; ``epe`` (mean distance to the true field in the foreground, mm) where it is
-        known.
+        ``folding`` (fraction of the foreground where the map folds), ``ndv`` (non-diffeomorphic volume over the
+        foreground's) and ``sdlogj`` in the foreground; ``dice`` (mean over the labels, warped nearest) where both
+        images have labels; ``epe`` (mean distance to the true field in the foreground, mm) where it is known.
     """
     values: dict[str, list[float]] = defaultdict(list)
     for n in range(len(batch["fixed"])):
         flow = outputs["displacement"][n : n + 1].float()
         foreground = (batch["fixed"][n : n + 1] != 0).any(1, keepdim=True)
-        values["folding"].append(metrics.folding_fraction(flow, foreground))
+        (regularity,) = metrics.jacobian_statistics(flow, foreground)
+        values["folding"].append(regularity["folding"])
+        values["sdlogj"].append(regularity["sdlogj"])
+        values["ndv"].append(metrics.non_diffeomorphic_volume(flow, foreground))
         if "flow" in batch:
             truth = batch["flow"][n : n + 1]
             values["epe"].append(metrics.endpoint_error(flow, truth, batch["spacing"][n : n + 1], foreground))

@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from regnet.cli.main import main
+from regnet.inference import cohort
 from regnet.io import write_image, write_transform
-from regnet.spatial import Displacement, Grid
+from regnet.spatial import Affine, Displacement, Grid
 
 SPACING = (2.0, 1.0, 1.5)
 SHAPE = (20, 18, 16)
+LABELS = ("", "_1", "_7")
 
 
 def _grid(shape: tuple[int, ...] = SHAPE) -> Grid:
@@ -63,10 +65,17 @@ def test_the_true_field_scores_as_perfect(shape: tuple[int, ...], labels: str, t
     figures = {name: float(value) for name, value in case.items() if name != "id"}
     assert figures == pytest.approx(
         {
-            **dict.fromkeys(("dice", "dice_1", "dice_7", "lncc"), 1.0),
-            **dict.fromkeys(("hd95_mm", "hd95_mm_1", "hd95_mm_7"), 0.0),
+            **dict.fromkeys(("dice", "dice_1", "dice_7", "lncc", "jacobian_p5", "jacobian_p95"), 1.0),
+            **{
+                f"{name}_{unit}{label}": 0.0
+                for name in ("hd95", "assd")
+                for unit in ("mm", "voxel")
+                for label in LABELS
+            },
             **dict.fromkeys(("displacement_mean_mm", "displacement_max_mm"), 6.0),
-            **dict.fromkeys(("folding_percent", "folding_percent_grid", "sdlogj", "sdlogj_grid", "epe_mean_mm"), 0.0),
+            **dict.fromkeys(("folding_percent", "folding_percent_grid", "ndv_percent", "epe_mean_mm"), 0.0),
+            **dict.fromkeys(("sdlogj", "sdlogj_grid", "sdlogj_learn2reg", "sdlogj_learn2reg_mask"), 0.0),
+            "nmi": 2.0,
         },
         abs=1e-5,
     )
@@ -94,8 +103,14 @@ def test_the_summary_says_what_the_columns_mean_and_holds_no_nan(tmp_path: Path)
     table.write_text(text)
     assert main(["evaluate", "--pairs", str(table), "--transforms", "none", "--out", str(out)]) == 0
     summary = json.loads((out / "summary.json").read_text(), parse_constant=pytest.fail)
-    assert summary["summary"]["dice"]["n"] == 1 and summary["summary"]["lncc"]["n"] == 2
-    assert set(summary["columns"]) >= {"dice", "sdlogj"} and [case["id"] for case in summary["cases"]] == ["one", "two"]
+    aggregates = summary["aggregates"]
+    assert aggregates["dice"]["n"] == 1 and aggregates["lncc"]["n"] == 2
+    assert aggregates["dice"].keys() == {"mean", "std", "30", "min", "max", "low", "high", "n"}
+    assert set(summary["columns"]) >= {"dice", "sdlogj"} and list(summary["cases"]) == ["one", "two"]
+    dice = summary["cases"]["one"]["dice"]
+    assert dice["mean"] == pytest.approx((dice["detailed"]["1"] + dice["detailed"]["7"]) / 2)
+    sdlogj = summary["cases"]["two"]["sdlogj"]
+    assert sdlogj["mean"] == sdlogj["detailed"] == 0
     assert _cases(out)[1]["dice"] == ""
 
 
@@ -208,3 +223,199 @@ def test_all_channels_are_measured_and_the_table_is_never_replaced(tmp_path: Pat
     table.write_text("id,moving,fixed\none,moving.nii.gz,fixed.nii.gz\n")
     assert main([*words, "--out", str(tmp_path), "--overwrite"]) == 2
     assert "cases.csv: is an input and an output" in capsys.readouterr().err
+
+
+def _points(path: Path, points: torch.Tensor) -> None:
+    path.write_text("x,y,z\n" + "".join(",".join(map(str, point)) + "\n" for point in points.tolist()))
+
+
+@pytest.mark.parametrize("space", ["ras", "lps", "voxel", "voxel1"])
+def test_landmarks_are_measured_in_mm_in_both_directions_from_any_space(space: str, tmp_path: Path) -> None:
+    table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
+    fixed = torch.tensor([[6.0, 5.0, 4.0], [9.0, 8.0, 7.5], [7.25, 9.0, 6.0]])
+    moving = fixed + torch.tensor([3.0, 0.0, 2.0])  # the map adds 3 voxels along axis 0: 2 voxels of 1.5 mm are missed
+    for name, points in (("moving", moving), ("fixed", fixed)):
+        world = grid.to_world(points)
+        flip = torch.tensor([-1.0, -1.0, 1.0])
+        said = {"ras": world, "lps": world * flip, "voxel": points, "voxel1": points + 1}[space]
+        _points(tmp_path / f"{name}.csv", said)
+    table.write_text(
+        "id,moving,fixed,moving_points,fixed_points\none,moving.nii.gz,fixed.nii.gz,moving.csv,fixed.csv\n"
+    )
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "warps"), "--out", str(out)]
+    assert main([*words, "--space", space]) == 0
+    (case,) = _cases(out)
+    assert [float(case[name]) for name in ("tre_mm", "tre_mm_learn2reg", "tre_mm_back")] == pytest.approx([3.0] * 3)
+    detailed = json.loads((out / "summary.json").read_text())["cases"]["one"]["tre_mm"]["detailed"]
+    assert detailed == pytest.approx([3.0] * 3, abs=1e-4)
+
+
+def test_landmarks_that_do_not_pair_or_say_no_space_are_refused(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    table = _write(tmp_path)
+    _points(tmp_path / "moving.csv", torch.ones(3, 3))
+    _points(tmp_path / "fixed.csv", torch.ones(4, 3))
+    table.write_text(
+        "id,moving,fixed,moving_points,fixed_points\none,moving.nii.gz,fixed.nii.gz,moving.csv,fixed.csv\n"
+    )
+    words = ["evaluate", "--pairs", str(table), "--transforms", "none"]
+    assert main(words) == 2
+    assert "--space" in capsys.readouterr().err
+    assert main([*words, "--space", "ras"]) == 2
+    assert "3 of the moving and 4 of the fixed" in capsys.readouterr().err
+
+
+def test_an_inverse_beside_the_map_is_measured_against_it(tmp_path: Path) -> None:
+    table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
+    back = torch.zeros(3, *SHAPE)
+    back[0] = -2.5  # half a voxel of 2 mm is left
+    write_transform(tmp_path / "warps" / "one_inverse_warp.nii.gz", Displacement(back, grid))
+    mask = torch.zeros(grid.shape, dtype=torch.uint8)
+    mask[2:12] = 1  # 3 more are still on the grid
+    write_image(tmp_path / "mask.nii.gz", mask, grid)
+    table.write_text("id,moving,fixed,fixed_mask\none,moving.nii.gz,fixed.nii.gz,mask.nii.gz\n")
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "warps"), "--out", str(out)]
+    assert main(words) == 0
+    (case,) = _cases(out)
+    assert float(case["inverse_mean_mm"]) == float(case["inverse_max_mm"]) == pytest.approx(1)
+
+
+def test_a_warp_and_an_affine_map_are_taken_as_ants_leaves_them(tmp_path: Path) -> None:
+    table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
+    larger = torch.diag(torch.tensor([1.25, 1.0, 1.0, 1.0], dtype=torch.float64))
+    larger[0, 3] = 2.0
+    points = torch.tensor([[12.0, 6.0, 7.5], [16.0, 9.0, 9.0]], dtype=torch.float64)
+    flow = torch.zeros(3, *SHAPE)
+    flow[0] = 1.0  # first 2 mm along axis 0, then 1.25 times as far and 2 mm more
+    write_transform(tmp_path / "ants" / "one_1Warp.nii.gz", Displacement(flow, grid))
+    write_transform(tmp_path / "ants" / "one_0GenericAffine.mat", Affine(larger))
+    _points(tmp_path / "fixed.csv", points)
+    _points(
+        tmp_path / "moving.csv",
+        (points + torch.tensor([2.0, 0, 0])) * torch.tensor([1.25, 1, 1]) + torch.tensor([2.0, 0, 0]),
+    )
+    table.write_text(
+        "id,moving,fixed,moving_points,fixed_points\none,moving.nii.gz,fixed.nii.gz,moving.csv,fixed.csv\n"
+    )
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "ants"), "--out", str(out)]
+    assert main([*words, "--space", "ras"]) == 0
+    (case,) = _cases(out)
+    assert [float(case[f"tre_mm{end}"]) for end in ("", "_back")] == pytest.approx([0, 0], abs=1e-4)
+    assert [float(case[f"jacobian_{end}"]) for end in ("p5", "p95")] == pytest.approx([1, 1], abs=1e-4)
+
+
+def test_what_the_moving_mask_leaves_out_is_not_compared(tmp_path: Path) -> None:
+    table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
+    spoilt = _boxes(8, grid)[0]
+    spoilt[:, 8:] = torch.rand(20, 10, 16, generator=torch.Generator().manual_seed(9))
+    write_image(tmp_path / "moving.nii.gz", spoilt, grid)
+    mask = torch.ones(grid.shape, dtype=torch.uint8)
+    mask[:, 8:] = 0
+    write_image(tmp_path / "mask.nii.gz", mask, grid)
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "warps"), "--overwrite"]
+    figures = []
+    for column, cell in (("group", ""), ("moving_mask", "mask.nii.gz")):
+        table.write_text(f"id,moving,fixed,{column}\none,moving.nii.gz,fixed.nii.gz,{cell}\n")
+        assert main([*words, "--out", str(out)]) == 0
+        figures.append({name: float(_cases(out)[0][name]) for name in ("lncc", "nmi")})
+    assert figures[0]["lncc"] < 0.9 and figures[0]["nmi"] < 1.9
+    assert figures[1] == pytest.approx({"lncc": 1, "nmi": 2}, abs=1e-4)
+
+
+def test_labels_that_one_image_lacks_are_not_scored(tmp_path: Path) -> None:
+    table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
+    for name, start, extra in (("fixed", 5, 4), ("moving", 8, 6)):
+        labels = _boxes(start, grid)[1]
+        labels[start, 4, 4] = extra
+        write_image(tmp_path / f"{name}_labels.nii.gz", labels, grid)
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "warps"), "--out", str(out)]
+    assert main(words) == 0
+    (case,) = _cases(out)
+    assert {name for name in case if name.startswith("dice")} == {"dice", "dice_1", "dice_7"}
+
+
+@pytest.mark.filterwarnings("default:.*no label in common")
+def test_a_pair_without_any_common_label_gets_a_warning_and_no_dice(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    table, out, grid = _write(tmp_path), tmp_path / "out", _grid()
+    write_image(tmp_path / "fixed_labels.nii.gz", torch.zeros(SHAPE, dtype=torch.uint8), grid)
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "warps"), "--out", str(out)]
+    assert main(words) == 0
+    assert _cases(out)[0]["dice"] == ""
+    assert "have no label in common" in capsys.readouterr().err
+
+
+def _several(folder: Path, count: int) -> list[str]:
+    table = _write(folder)
+    row = "moving.nii.gz,fixed.nii.gz,moving_labels.nii.gz,fixed_labels.nii.gz"
+    lines = [f"{n},{row}\n" for n in range(count)]
+    table.write_text("id,moving,fixed,moving_labels,fixed_labels\n" + "".join(lines))
+    for n in range(count):
+        flow = torch.zeros(3, *SHAPE)
+        flow[0] = n
+        write_transform(folder / "warps" / f"{n}_warp.nii.gz", Displacement(flow, _grid()))
+    return ["evaluate", "--pairs", str(table), "--transforms", str(folder / "warps")]
+
+
+def test_a_run_that_was_stopped_goes_on_and_what_changed_is_measured_anew(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    words, out = [*_several(tmp_path, 4), "--out", str(tmp_path / "out")], tmp_path / "out"
+    measured = []
+    evaluate = cohort.evaluate
+
+    def noted(case, protocol):  # type: ignore[no-untyped-def]
+        measured.append(case.pair.id)
+        return evaluate(case, protocol)
+
+    monkeypatch.setattr(cohort, "evaluate", noted)
+    good = (tmp_path / "warps" / "2_warp.nii.gz").read_bytes()
+    (tmp_path / "warps" / "2_warp.nii.gz").write_bytes(b"junk")
+    assert main(words) == 2
+    assert measured == ["0", "1", "2"] and not (out / "cases.csv").exists()
+
+    measured.clear()
+    (tmp_path / "warps" / "2_warp.nii.gz").write_bytes(good)
+    assert main(words) == 0
+    assert measured == ["2", "3"]
+    first = (out / "cases.csv").read_bytes()
+
+    measured.clear()
+    assert main([*words, "--overwrite"]) == 0
+    assert measured == [] and (out / "cases.csv").read_bytes() == first
+    assert main([*words, "--overwrite", "--labels", "linear"]) == 0
+    assert measured == ["0", "1", "2", "3"]
+
+    measured.clear()
+    (out / "cases" / "1.json").write_text("half a fi")
+    write_transform(tmp_path / "warps" / "3_warp.nii.gz", Displacement(torch.zeros(3, *SHAPE), _grid()))
+    assert main([*words, "--overwrite", "--labels", "linear"]) == 0
+    assert measured == ["1", "3"]
+    assert [float(case["displacement_mean_mm"]) for case in _cases(out)] == pytest.approx([0, 2, 4, 0])
+
+
+def test_several_at_a_time_give_the_same_table_and_a_mistake_is_one_line(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    words = _several(tmp_path, 3)
+    assert main([*words, "--out", str(tmp_path / "one")]) == 0
+    good = (tmp_path / "warps" / "2_warp.nii.gz").read_bytes()
+    (tmp_path / "warps" / "2_warp.nii.gz").write_bytes(b"junk")
+    capsys.readouterr()
+    together = [*words, "--jobs", "2", "--out", str(tmp_path / "two")]
+    assert main(together) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line]
+    assert len(lines) == 1 and "2_warp.nii.gz" in lines[0]
+    assert {path.name for path in (tmp_path / "two" / "cases").iterdir()} == {"0.json", "1.json"}
+    (tmp_path / "warps" / "2_warp.nii.gz").write_bytes(good)
+    assert main(together) == 0
+    assert (tmp_path / "one" / "cases.csv").read_bytes() == (tmp_path / "two" / "cases.csv").read_bytes()
+    assert main([*words, "--jobs", "0"]) == 2
+
+
+def test_a_run_is_tested_against_another(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    words, before, after = _several(tmp_path, 3), tmp_path / "before", tmp_path / "after"
+    assert main([*words[:-1], "none", "--out", str(before)]) == 0
+    capsys.readouterr()
+    for against in (before, before / "cases.csv"):
+        assert main([*words, "--out", str(after), "--overwrite", "--against", str(against)]) == 0
+        found = json.loads((after / "summary.json").read_text())["against"]["displacement_mean_mm"]
+        assert found["n"] == 3 and found["theirs"] == 0 and found["difference"] == pytest.approx(2)
+        assert found["p"] == pytest.approx(0.5)  # of three cases two differ, both one way: 2 of 4
+        assert "difference" in capsys.readouterr().out
+    assert main([*words, "--against", str(tmp_path / "nowhere")]) == 2
+    assert "cannot be read" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from regnet.metrics import displacement_statistics, endpoint_error
+from regnet.metrics import displacement_statistics, endpoint_error, inverse_consistency_error
 
 
 def test_lengths_are_in_mm() -> None:
@@ -35,6 +35,20 @@ def test_only_what_is_inside_the_mask_counts() -> None:
 def test_a_field_that_is_being_trained_can_be_measured() -> None:
     flow = torch.ones(1, 2, 4, 5, requires_grad=True)
     assert displacement_statistics(flow)["max"] == pytest.approx(2**0.5)
+
+
+def test_a_field_and_its_undoing_are_consistent_and_twice_the_same_field_is_not() -> None:
+    x = torch.arange(12, dtype=torch.float64)
+    forward, backward = torch.zeros(2, 1, 2, 12, 7, dtype=torch.float64)
+    forward[0, 0], backward[0, 0] = (0.25 * x)[:, None], (-0.2 * x)[:, None]  # x -> 1.25 x -> 0.8 (1.25 x) = x
+    mask = torch.zeros(1, 1, 12, 7)
+    mask[:, :, :8] = 1  # 1.25 * 7 is still on the grid
+    assert inverse_consistency_error(forward, backward, (2.0, 1.0), mask)["max"] == pytest.approx(0, abs=1e-12)
+    # 1.25² - 1 = 0.5625 of 0 to 7 voxels of 2 mm
+    found = inverse_consistency_error(forward, forward, (2.0, 1.0), mask)
+    assert found == pytest.approx({"mean": 0.5625 * 3.5 * 2, "max": 0.5625 * 7 * 2})
+    with pytest.raises(ValueError, match="one shape"):
+        inverse_consistency_error(forward, backward[..., :5])
 
 
 def test_fields_and_spacings_that_do_not_fit_are_refused() -> None:

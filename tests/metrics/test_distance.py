@@ -1,4 +1,4 @@
-"""HD95 against a brute-force search and SimpleITK's Hausdorff distance."""
+"""Surface distances against a brute-force search and SimpleITK's Hausdorff distance."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ import pytest
 import SimpleITK as sitk
 import torch
 
-from regnet.metrics import hd95
+from regnet.metrics import average_surface_distance, hd95, surface_distances
 
 
 def _blobs(seed: int, *shape: int) -> torch.Tensor:
@@ -19,30 +19,88 @@ def _blobs(seed: int, *shape: int) -> torch.Tensor:
     return (smooth > smooth.quantile(0.5)).long() + (smooth > smooth.quantile(0.8)).long()
 
 
-def _slow_hd95(a: np.ndarray, b: np.ndarray, spacing: tuple[float, ...]) -> float:
-    """Every surface voxel of one against every one of the other."""
+def _cell_area(inside: set[tuple[int, ...]]) -> float:
+    """Surface in a unit cell, from what its corners look like: by the list of test_cell.py."""
+    joined = {
+        corner: {o for o in inside if sum(abs(p - q) for p, q in zip(corner, o, strict=True)) == 1} for corner in inside
+    }
+    area, left = 0.0, set(inside)
+    while left:
+        part = {left.pop()}
+        while more := {o for corner in part for o in joined[corner]} - part:
+            part |= more
+        left -= part
+        degrees = sorted(len(joined[corner]) for corner in part)
+        area += {
+            (0,): 3**0.5 / 8,
+            (1, 1): 2**0.5 / 2,
+            (1, 1, 2): 0.5 + 3 * 3**0.5 / 8,
+            (2, 2, 2, 2): 1,
+            (1, 1, 1, 3): 3 * 3**0.5 / 4,
+            (1, 1, 2, 2): 2**0.5 / 2 + 3**0.5 / 2,
+        }[tuple(degrees)]
+    return area
 
-    def surface(inside: np.ndarray) -> np.ndarray:
-        padded = np.pad(inside, 1)
-        core = tuple(slice(1, -1) for _ in inside.shape)
-        buried = inside.copy()
-        for axis, step in itertools.product(range(inside.ndim), (-1, 1)):
-            buried &= np.roll(padded, step, axis)[core]
-        return np.argwhere(inside & ~buried) * np.asarray(spacing)
 
-    one, two = surface(a), surface(b)
-    distances = np.linalg.norm(one[:, None] - two[None], axis=-1)
-    return max(np.percentile(distances.min(1), 95), np.percentile(distances.min(0), 95))
+def _slow_surface(inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cells with inner and outer corners, and their areas; a slice is a slab of height 1."""
+    ndim = inside.ndim
+    inside = np.pad(inside, 1)
+    cells, areas = [], []
+    for start in itertools.product(*(range(n - 1) for n in inside.shape)):
+        box = inside[tuple(slice(i, i + 2) for i in start)]
+        cube = box if ndim == 3 else np.stack([box, box])
+        if cube.any() and not cube.all():
+            rarer = cube if cube.sum() <= 4 else ~cube
+            cells.append(start)
+            areas.append(_cell_area({tuple(map(int, c)) for c in np.argwhere(rarer)}))
+    return np.array(cells), np.array(areas)
 
 
-@pytest.mark.parametrize(("shape", "spacing"), [((24, 17), (1.5, 0.7)), ((13, 12, 15), (1.0, 2.0, 1.25))])
-@pytest.mark.parametrize("seed", range(4))
-def test_hd95_is_what_an_exhaustive_search_finds(shape: tuple[int, ...], spacing: tuple[float, ...], seed: int) -> None:
+def _slow(a: np.ndarray, b: np.ndarray, size: float) -> dict[str, float]:
+    """Every cell of one surface against every one of the other."""
+    (one, area_one), (two, area_two) = _slow_surface(a), _slow_surface(b)
+    distances = np.linalg.norm((one[:, None] - two[None]) * size, axis=-1)
+    hd95, weighted = 0.0, 0.0
+    for nearest, area in ((distances.min(1), area_one), (distances.min(0), area_two)):
+        order = np.argsort(nearest)
+        reached = np.cumsum(area[order]) / area.sum()
+        hd95 = max(hd95, nearest[order][np.argmax(reached >= 0.95 - 1e-12)])
+        weighted += nearest @ area
+    return {"hd95": hd95, "assd": weighted / (area_one.sum() + area_two.sum())}
+
+
+@pytest.mark.parametrize(("shape", "size"), [((24, 17), 1.0), ((13, 12, 15), 1.0), ((9, 13, 10), 1.7)])
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_are_what_an_exhaustive_search_finds(shape: tuple[int, ...], size: float, seed: int) -> None:
     a, b = _blobs(seed, *shape), _blobs(seed + 100, *shape)
-    found = hd95(a, b, spacing)
+    found = surface_distances(a, b, size)
     assert found.keys() == {1, 2}
     for label, value in found.items():
-        assert value == pytest.approx(_slow_hd95(a.numpy() == label, b.numpy() == label, spacing))
+        assert value == pytest.approx(_slow(a.numpy() == label, b.numpy() == label, size))
+        assert hd95(a, b, size)[label] == value["hd95"]
+        assert average_surface_distance(a, b, size)[label] == value["assd"]
+
+
+def test_unequal_spacings_stretch_distances_and_areas() -> None:
+    # Two plates one voxel thick, 5 voxels of 2 mm apart, then 4 of 0.5 mm: each has a face nearer by a voxel.
+    a, b = torch.zeros(2, 12, 11, 13, dtype=torch.int16)
+    a[2], b[7] = 1, 1
+    assert surface_distances(a, b, (2.0, 1.0, 0.5))[1] == pytest.approx({"hd95": 10, "assd": 9})
+    assert surface_distances(a[:, :, 0], b[:, :, 0], (2.0, 3.0))[1] == pytest.approx({"hd95": 10, "assd": 9})
+    a, b = torch.zeros(2, 12, 11, 13, dtype=torch.int16)
+    a[:, :, 3], b[:, :, 7] = 4, 4
+    assert surface_distances(a, b, (2.0, 1.0, 0.5))[4] == pytest.approx({"hd95": 2, "assd": 1.75})
+
+
+def test_the_two_directions_count_by_their_surfaces() -> None:
+    # b is a and a second square far away: from a to b all 0; from b to a half is 0 and half is at 20
+    a, b = torch.zeros(2, 40, 9, dtype=torch.int64)
+    a[2:6, 2:6], b[2:6, 2:6], b[22:26, 2:6] = 1, 1, 1
+    # The nearest of a's cells is 16 to 20 away from those of the second square, a third of all surface.
+    found = surface_distances(a, b)[1]
+    assert 16 / 3 < found["assd"] < 20 / 3
+    assert 16 <= found["hd95"] <= 20
 
 
 def test_hd95_of_two_shifted_boxes_is_the_shift_and_at_most_simpleitk_s_hausdorff_distance() -> None:
@@ -60,7 +118,7 @@ def test_hd95_of_two_shifted_boxes_is_the_shift_and_at_most_simpleitk_s_hausdorf
 def test_hd95_passes_over_the_worst_twentieth() -> None:
     a, b = torch.zeros(2, 100, 40, dtype=torch.int32)
     a[:, :20], b[:, :20] = 1, 1
-    b[50, :28] = 1  # a spike of 8 voxels, 3 % of the surface
+    b[50, :24] = 1  # a spike of 4 voxels: its sides and tip are 4 % of the contour
     assert hd95(a, b) == {1: 0.0}
 
 

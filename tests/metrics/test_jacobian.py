@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from regnet.metrics import folding_fraction, jacobian_statistics, log_jacobian_determinant, sdlogj
+from regnet.metrics import (
+    folding_fraction,
+    jacobian_statistics,
+    log_jacobian_determinant,
+    non_diffeomorphic_volume,
+    sdlogj,
+)
 
 
 def _points(*shape: int) -> Tensor:
@@ -85,11 +91,32 @@ def test_statistics_of_several_masks_are_the_single_ones() -> None:
     flow = 2 * torch.randn(2, 2, 9, 8, generator=torch.Generator().manual_seed(0))
     mask = torch.zeros(1, 1, 9, 8)
     mask[..., 2:5, 3:] = 1
-    expected = [{"folding": folding_fraction(flow, m), "sdlogj": sdlogj(flow, m)} for m in (mask, None)]
-    assert jacobian_statistics(flow, mask, None) == expected
+    for found, m in zip(jacobian_statistics(flow, mask, None), (mask, None), strict=True):
+        assert found["folding"] == folding_fraction(flow, m) and found["sdlogj"] == sdlogj(flow, m)
+        assert found["sdlogj_learn2reg"] == sdlogj(flow, m, offset=3, margin=2)
+
+
+def test_percentiles_are_those_of_the_determinant_inside_the_mask() -> None:
+    x = torch.arange(101, dtype=torch.float64)
+    flow = torch.zeros(1, 2, 101, 4, dtype=torch.float64)
+    flow[0, 0] = (x**2 / 4)[:, None]  # central differences of x² / 4 are x / 2
+    mask = torch.zeros(1, 1, 101, 4)
+    mask[:, :, 20:41] = 1  # determinants 11, 11.5 ... 21
+    (found,) = jacobian_statistics(flow, mask)
+    assert found["p5"] == pytest.approx(11.5) and found["p95"] == pytest.approx(20.5)
+
+
+def test_a_large_grid_is_worked_on_in_parts_that_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = torch.randn(1, 3, 17, 6, 5, generator=torch.Generator().manual_seed(1))
+    mask = torch.rand(1, 1, 17, 6, 5, generator=torch.Generator().manual_seed(2)) > 0.4
+    whole = jacobian_statistics(flow, mask), non_diffeomorphic_volume(flow, mask)
+    monkeypatch.setattr("regnet.metrics._slabs._VOXELS", 4 * 30)
+    assert jacobian_statistics(flow, mask) == whole[0]
+    assert non_diffeomorphic_volume(flow, mask) == pytest.approx(whole[1])
 
 
 def test_a_mask_that_does_not_fit_is_refused() -> None:
     for mask in (torch.ones(6, 5), torch.ones(1, 1, 5, 6), torch.ones(3, 1, 6, 5)):
         with pytest.raises(ValueError, match="mask must be"):
             folding_fraction(torch.zeros(1, 2, 6, 5), mask)
+    assert math.isnan(sdlogj(torch.zeros(1, 2, 4, 5), margin=2)) and sdlogj(torch.zeros(1, 2, 5, 5), margin=2) == 0

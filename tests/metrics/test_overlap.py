@@ -6,7 +6,7 @@ import pytest
 import SimpleITK as sitk
 import torch
 
-from regnet.metrics import dice
+from regnet.metrics import common_labels, dice
 
 
 def _labels(seed: int, *shape: int) -> torch.Tensor:
@@ -28,6 +28,12 @@ def test_dice_is_zero_where_one_map_lacks_the_label_and_nan_where_both_do() -> N
     assert found[1] == 1 and found[2] == 0 and math.isnan(found[3])
     assert dice(a, b) == {1: 1.0, 2: 0.0}
     assert dice(torch.zeros(3, dtype=torch.uint8), torch.zeros(3, dtype=torch.uint8)) == {}
+
+
+def test_common_labels_are_those_that_both_images_show() -> None:
+    assert common_labels(torch.tensor([0, 5, 2, 2]), torch.tensor([[2, 7], [5, 0]])) == [2, 5]
+    assert common_labels(torch.tensor([0, -3, 70_000]), torch.tensor([-3, 1, 70_000])) == [-3, 70_000]
+    assert common_labels(torch.zeros(3, dtype=torch.uint8), torch.ones(3, dtype=torch.uint8)) == []
 
 
 def test_dice_takes_labels_of_any_size_and_type() -> None:

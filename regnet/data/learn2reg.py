@@ -1,0 +1,103 @@
+"""Learn2Reg's lists of pairs, and the names of its displacement files."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from regnet.data.table import Pair
+from regnet.errors import InputError
+
+SPLITS = {"train": "training_paired_images", "val": "registration_val", "test": "registration_test"}
+_CONFIGURATION = "eval_pairs"
+
+
+def read_dataset(path: str | Path, split: str | None = None) -> tuple[Pair, ...]:
+    """Read the pairs of a task.
+
+    Args:
+        path: ``NAME_dataset.json``, or the ``evaluation_config.json`` of the official script; images are named from its
+            folder. What belongs to ``imagesTr/CASE.nii.gz`` is taken where it exists: ``labelsTr/CASE.nii.gz``,
+            ``masksTr/CASE.nii.gz`` and, in voxels, ``landmarksTr/CASE.csv`` (else ``keypointsTr/CASE.csv``).
+        split: ``train``, ``val`` or ``test``; None: ``val``. A configuration has one list.
+
+    Returns:
+        The pairs, in order; ``id`` is fixed subject, fixed modality, moving subject and moving modality, such as
+        ``0001_0000_0002_0000``.
+
+    Raises:
+        InputError: not such a file, no such split in it, or an image is missing.
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: not a JSON file ({error})") from error
+    listed = _listed(path, content, split)
+    pairs = tuple(_pair(path, entry, split or "val") for entry in listed)
+    if len({pair.id for pair in pairs}) < len(pairs):
+        raise InputError(f"{path}: a pair comes twice")
+    return pairs
+
+
+def displacement_names(pair: Pair) -> list[str]:
+    """The names that a pair's displacement may have in a submission, without suffix, the full one first."""
+    fixed, moving = _case(pair.fixed[0]), _case(pair.moving[0])
+    if fixed is None or moving is None:
+        return []
+    names = [f"disp_{'_'.join(fixed)}_{'_'.join(moving)}"]
+    if fixed[1] == moving[1] or (fixed[1], moving[1]) == ("0000", "0001"):
+        names.append(f"disp_{fixed[0]}_{moving[0]}")
+    return names
+
+
+def _listed(path: Path, content: Any, split: str | None) -> list[Any]:
+    if split not in (None, *SPLITS):
+        raise InputError(f"{path}: no split {split!r}; Learn2Reg has {', '.join(SPLITS)}")
+    keys = [SPLITS[split or "val"]] if split else [_CONFIGURATION, SPLITS["val"]]
+    found = [content[key] for key in keys if isinstance(content, Mapping) and content.get(key)]
+    if not found:
+        raise InputError(f"{path}: has no list of pairs {' or '.join(keys)}; other splits: --split train|val|test")
+    return list(found[0])
+
+
+def _pair(path: Path, entry: Any, split: str) -> Pair:
+    if not isinstance(entry, Mapping) or not {"fixed", "moving"} <= entry.keys():
+        raise InputError(f"{path}: a pair names a fixed and a moving image, got {entry}")
+    images = {side: path.parent / str(entry[side]) for side in ("moving", "fixed")}
+    for side, image in images.items():
+        if not image.is_file():
+            raise InputError(f"{path}: {side} {image} does not exist")
+    cases = [_case(images[side]) or (_stem(images[side]),) for side in ("fixed", "moving")]
+    parts: dict[str, Any] = {
+        f"{side}_{part}": _beside(image, *places)
+        for side, image in images.items()
+        for part, places in (
+            ("labels", (("labels", ".nii.gz"),)),
+            ("mask", (("masks", ".nii.gz"),)),
+            ("points", (("landmarks", ".csv"), ("keypoints", ".csv"))),
+        )
+    }
+    name = "_".join(word for case in cases for word in case)
+    return Pair(id=name, moving=(images["moving"],), fixed=(images["fixed"],), split=split, **parts)
+
+
+def _beside(image: Path, *places: tuple[str, str]) -> Path | None:
+    """The first file that exists in a sister folder of ``imagesTr``."""
+    for folder, suffix in places:
+        file = image.parent.with_name(image.parent.name.replace("images", folder)) / (_stem(image) + suffix)
+        if file != image and file.is_file():
+            return file
+    return None
+
+
+def _case(image: Path) -> tuple[str, str] | None:
+    """Subject and modality of ``NAME_0001_0000.nii.gz``."""
+    words = _stem(image).split("_")
+    return (words[-2], words[-1]) if len(words) > 2 and all(word.isdigit() for word in words[-2:]) else None
+
+
+def _stem(image: Path) -> str:
+    return image.name.removesuffix(".gz").removesuffix(".nii")

@@ -1,0 +1,28 @@
+"""What each figure of `regnet evaluate` is, in a line; docs/metrics.md says more."""
+
+MEANING = {
+    "dice": "mean over the labels that both images have; dice_L is label L; 1 is best",
+    "hd95_mm": "95 % Hausdorff distance of the labels' surfaces, mean over the labels; hd95_mm_L is label L",
+    "hd95_voxel": "the same in voxels, as Learn2Reg has it",
+    "assd_mm": "mean distance of the labels' surfaces to each other, both directions together",
+    "assd_voxel": "the same in voxels",
+    "tre_mm": "distance of the fixed landmarks, mapped, to the moving ones",
+    "tre_mm_learn2reg": "the same with a cubic spline between the field's voxels, as Learn2Reg has it",
+    "tre_mm_back": "distance of the moving landmarks, mapped by the inverse, to the fixed ones",
+    "lncc": "mean squared local correlation of moved and fixed image where the moving one is seen, window 9; 1: best",
+    "nmi": "normalised mutual information inside the fixed mask, 64 bins, first channel, from 1 to 2",
+    "displacement_mean_mm": "inside the fixed mask",
+    "displacement_max_mm": "inside the fixed mask",
+    "folding_percent": "voxels with Jacobian determinant <= 0 inside the fixed mask",
+    "folding_percent_grid": "the same on the whole grid, which flatters",
+    "ndv_percent": "non-diffeomorphic volume inside the fixed mask",
+    "sdlogj": "standard deviation of the logarithm of the Jacobian determinant inside the fixed mask",
+    "sdlogj_grid": "the same on the whole grid, which flatters",
+    "sdlogj_learn2reg": "as Learn2Reg has it: determinant + 3, two voxels left out at each face",
+    "sdlogj_learn2reg_mask": "the same inside the fixed mask, as in its tasks with masks",
+    "jacobian_p5": "5th percentile of the Jacobian determinant inside the fixed mask",
+    "jacobian_p95": "95th percentile",
+    "inverse_mean_mm": "inside the fixed mask: how far a voxel lands from itself after map and inverse",
+    "inverse_max_mm": "the largest such distance",
+    "epe_mean_mm": "mean distance from the true displacement (column true_warp) inside the fixed mask",
+}

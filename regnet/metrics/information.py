@@ -1,0 +1,47 @@
+"""How much one image says about another, whatever their contrasts."""
+
+import numpy as np
+from torch import Tensor
+
+from regnet.metrics._mask import inside
+
+
+def normalised_mutual_information(a: Tensor, b: Tensor, mask: Tensor | None = None, bins: int = 64) -> float:
+    """``(H(a) + H(b)) / H(a, b)``, of a joint histogram.
+
+    Args:
+        a, b: ``(N, C, *spatial)``, of one shape; C is 1 where there is a mask.
+        mask: ``(N or 1, 1, *spatial)``; voxels with a value above 0 count.
+        bins: how many of equal width cover each image's range inside the mask.
+
+    Returns:
+        From 1 (they know nothing of each other) to 2 (each decides the other); NaN where the mask is empty, and 1 if
+        either image is constant. The image with itself gives 2. Few voxels in many bins score too high.
+
+    Raises:
+        ValueError: the shapes differ, or the mask does not fit.
+
+    Source:
+        Studholme et al., Pattern Recognition 1999.
+    """
+    if a.shape != b.shape:
+        raise ValueError(f"images must have one shape: got {tuple(a.shape)} and {tuple(b.shape)}")
+    one, two = (_binned(inside(image, mask).double().numpy(), bins) for image in (a, b))
+    if not one.size:
+        return float("nan")
+    joint = np.bincount(one * bins + two, minlength=bins * bins).reshape(bins, bins) / one.size
+    total = _entropy(joint.ravel())
+    return (_entropy(joint.sum(1)) + _entropy(joint.sum(0))) / total if total else 1.0
+
+
+def _binned(values: np.ndarray, bins: int) -> np.ndarray:
+    if not values.size:
+        return values.astype(np.int64)
+    low, high = values.min(), values.max()
+    width = (high - low) / bins or 1.0
+    return np.minimum((values - low) / width, bins - 1).astype(np.int64)
+
+
+def _entropy(share: np.ndarray) -> float:
+    share = share[share > 0]
+    return float(-(share * np.log(share)).sum())
