@@ -116,6 +116,10 @@ def test_spm_means_places(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="give --from itk, fsl, learn2reg, nifty, spm"):
         read_transform(tmp_path / "y_bare.nii")
     assert apart(read_transform(tmp_path / "y_bare.nii", "spm"), field(grid), inner(grid)) < 1e-4
+    bare = nib.load(tmp_path / "y_bare.nii")  # as "Segment" leaves it
+    bare.header["descrip"] = "Deformation"
+    nib.save(bare, tmp_path / "y_described.nii")
+    assert apart(read_transform(tmp_path / "y_described.nii"), field(grid), inner(grid)) < 1e-4
 
 
 @pytest.mark.parametrize("shape", [(6, 5, 4, 3), (6, 5, 4, 1, 3)])
