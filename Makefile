@@ -8,7 +8,7 @@ ARGS ?=
 # One thread for each of several processes; the tests of the threads set their own number.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8
 
-.PHONY: demo test test-exhaustive bench bench-registration lint format build clean
+.PHONY: demo test test-exhaustive bench bench-registration bench-apply lint format build clean
 
 demo: build
 	$(BIN)/python tools/demo.py $(ARGS)
@@ -21,6 +21,9 @@ test-exhaustive: build
 
 bench: build
 	$(BIN)/python benchmarks/ops.py $(ARGS)
+
+bench-apply: build
+	$(BIN)/python benchmarks/apply.py $(ARGS)
 
 bench-registration: build
 	@test -n "$(DATA)" || { echo "say where the brains are: make bench-registration DATA=folder" >&2; exit 2; }

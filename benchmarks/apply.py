@@ -13,7 +13,7 @@ import argparse
 import contextlib
 import io
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -102,8 +102,12 @@ def peak_gib(folder: Path, interp: str) -> float:
         write_transform(folder / "large_warp.nii.gz", Displacement(smooth(3, coarse.shape, 9, 2), coarse), coarse)
     words = [f"--moving={moving}", f"--reference={moving}", "-t", str(folder / "large_warp.nii.gz"), "--interp", interp]
     command = [sys.executable, "-m", "regnet", "apply", *words, "--out", str(folder / "out.nii"), "--overwrite"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)  # of this child alone
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: status {process.returncode}")
+    return used.ru_maxrss / 2**20
 
 
 def main() -> None:

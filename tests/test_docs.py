@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nibabel
+import numpy as np
 import pytest
 import torch
 
@@ -114,7 +116,7 @@ def run(words: list[str], folder: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the files that the documents speak of: two small brains, their labels, a warp, a table."""
+    """A folder with the files that the documents speak of: two small brains, their labels, a series, a warp, tables."""
     for name, brain in (("moving", "colin27"), ("fixed", "mni152")):
         image, labels = read_image(sample_path(f"{brain}_t1")), read_labels(sample_path(f"{brain}_tissue"))
         grid = image.grid.with_spacing(8.0)
@@ -123,6 +125,11 @@ def folder(tmp_path: Path) -> Path:
         write_image(tmp_path / f"{name}_labels.nii.gz", small[0], grid)
     fixed = read_image(tmp_path / "fixed.nii.gz")
     write_transform(tmp_path / "warp.nii.gz", shift(fixed.grid), fixed)
+    write_image(tmp_path / "fixed.mha", fixed.data, fixed)
+    moving = nibabel.load(tmp_path / "moving.nii.gz")
+    series = np.stack([np.asarray(moving.dataobj)] * 3, axis=-1)
+    nibabel.save(nibabel.Nifti1Image(series, moving.affine), tmp_path / "series.nii.gz")
+    (tmp_path / "landmarks.csv").write_text("x,y,z,t,label\n10,-20,30,0,1\n-8,5,12,0,2\n", encoding="utf-8")
     columns = ("moving", "fixed", "moving_labels", "fixed_labels")
     row = ",".join(f"{name}.nii.gz" for name in columns)
     (tmp_path / "pairs.csv").write_text(f"id,{','.join(columns)}\nann,{row}\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from regnet.cli.chain import Link, check_links, read_links
 from regnet.cli.options import add_background, add_overwrite, add_threads, set_threads
 from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
-from regnet.io import ImageFile, open_image, read_header, read_points
+from regnet.io import CONVENTIONS, ImageFile, open_image, read_header, read_points
 from regnet.io.image import SUFFIXES
 from regnet.io.points import SPACES
 from regnet.spatial.vectors import MODES
@@ -36,6 +36,7 @@ def add_parser(subparsers: Any) -> None:
         help="transform, fixed -> moving, as `regnet register` or ANTs writes it; several: as ANTs, the last given "
         "touches the image first; none: the same place in the world; `:inverse` inverts it",
     )
+    parser.add_argument("--from", dest="source", choices=CONVENTIONS, help="whose files they are, if they do not say")
     parser.add_argument(
         "--interp",
         choices=tuple(INTERPOLATIONS),
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _image(args: argparse.Namespace, reference: ImageFile, links: list[Link]) -> None:
     moving = open_image(args.moving)
-    chain = read_links(links, reference, moving)
+    chain = read_links(links, args.source, reference, moving)
     check_links(chain, reference, moving)
     work = Work(
         reference,
@@ -106,5 +107,5 @@ def _image(args: argparse.Namespace, reference: ImageFile, links: list[Link]) ->
 def _points(args: argparse.Namespace, reference: ImageFile | None, links: list[Link]) -> None:
     points = read_points(args.points, args.space)
     moving = None if args.moving is None else read_header(args.moving)
-    chain = read_links(links, reference, moving)
+    chain = read_links(links, args.source, reference, moving)
     apply_points(points, chain, args.to, reference, moving, args.out)

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from regnet.cli.options import check_axes
+from regnet.cli.transforms import INVERSE
 from regnet.errors import InputError
 from regnet.io import ImageFile, read_transform
 from regnet.spatial import Affine, Grid, Transform
 
-_INVERSE = ":inverse"
 _LATTICE = 5  # points along each axis that stand for an image
 
 
@@ -37,7 +37,7 @@ class Link:
     @classmethod
     def parse(cls, word: str) -> "Link":
         """Take ``T[:inverse]`` apart."""
-        return cls(word, Path(word.removesuffix(_INVERSE)), word.endswith(_INVERSE))
+        return cls(word, Path(word.removesuffix(INVERSE)), word.endswith(INVERSE))
 
     def transform(self) -> Transform:
         """The map that is meant."""
@@ -45,11 +45,14 @@ class Link:
         return self.forward.inverse() if self.is_inverse else self.forward
 
 
-def read_links(words: Sequence[Link], reference: ImageFile | None, moving: ImageFile | None) -> list[Link]:
+def read_links(
+    words: Sequence[Link], source: str | None, reference: ImageFile | None, moving: ImageFile | None
+) -> list[Link]:
     """Read the files of a chain.
 
     Args:
         words: what was typed.
+        source: whose files they are, where their content does not say.
         reference, moving: the images on its two sides. A transform that stands alone is between them, which is what
             FSL's and Learn2Reg's files need to know.
 
@@ -58,14 +61,14 @@ def read_links(words: Sequence[Link], reference: ImageFile | None, moving: Image
     """
     alone = len(words) == 1
     to, of = (None if image is None or not alone else image.grid for image in (moving, reference))
-    return [_read(link, of, to, reference) if link.is_inverse else _read(link, to, of, reference) for link in words]
-
-
-def _read(link: Link, moving: Grid | None, fixed: Grid | None, reference: ImageFile | None) -> Link:
-    forward = read_transform(link.path, moving=moving, fixed=fixed)
-    if reference is not None:
-        check_axes(link.path, forward, reference)
-    return replace(link, forward=forward)
+    links = []
+    for link in words:
+        moving_side, fixed_side = (of, to) if link.is_inverse else (to, of)
+        forward = read_transform(link.path, source, moving_side, fixed_side)
+        if reference is not None:
+            check_axes(link.path, forward, reference)
+        links.append(replace(link, forward=forward))
+    return links
 
 
 def check_links(chain: Sequence[Link], reference: ImageFile, moving: ImageFile) -> None:

@@ -135,13 +135,12 @@ class Grid:
         affine[:-1, -1] = self.to_world(torch.tensor([float(i) for i in start], dtype=torch.float64))
         return Grid(tuple(shape), affine)
 
-    def slabs(self, voxels: int, margin: int = 0) -> Iterator["Grid"]:
-        """This grid in parts along its last axis, each of about ``voxels`` voxels and ``margin`` more at both ends."""
+    def slabs(self, voxels: int) -> Iterator["Grid"]:
+        """This grid in parts along its last axis, of about so many voxels each."""
         across, last = self.shape[:-1], self.shape[-1]
         step = max(1, voxels // math.prod(across))
         for start in range(0, last, step):
-            size = min(step, last - start) + 2 * margin
-            yield self.window((*(0 for _ in across), start - margin), (*across, size))
+            yield self.window((*(0 for _ in across), start), (*across, min(step, last - start)))
 
     def with_shape(self, shape: Sequence[int]) -> "Grid":
         """The same field of view (outer edges of the outer voxels) cut into ``shape`` voxels."""

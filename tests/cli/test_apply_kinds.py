@@ -271,3 +271,13 @@ def test_c45_a_file_whose_sform_and_qform_disagree_is_named_and_its_sform_taken(
         )
         header = nib.load(tmp_path / "out.nii").header
         assert np.allclose(header.get_sform(), affine) and np.allclose(header.get_qform(), affine)
+
+
+@pytest.mark.parametrize("shape", [(16, 12, 10, 1), (16, 12, 1), (16, 12)])
+def test_c51_axes_of_length_one_are_no_axes(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).normal(100, 10, shape).astype(np.float32)
+    moving = save(tmp_path / "moving.nii.gz", values, np.diag([-1.0, 1, 1, 1]))
+    assert regnet("apply", "--moving", moving, "--reference", moving, "--out", tmp_path / "out.nii.gz") == 0
+    out = nib.load(tmp_path / "out.nii.gz")
+    assert out.shape == (shape[:3] if len(shape) == 4 else shape)
+    np.testing.assert_allclose(np.asarray(out.dataobj).reshape(shape), values, atol=1e-4)

@@ -1,10 +1,13 @@
+import gzip
+import resource
+
 import nibabel as nib
 import numpy as np
 import pytest
 import torch
 
 from regnet.errors import InputError
-from regnet.io import as_image, check_image, read_image, read_labels, write_image
+from regnet.io import as_image, check_image, read_header, read_image, read_labels, voxels, write_image
 from regnet.spatial import Grid
 from tests.spatial.worlds import fixed_grid
 
@@ -260,3 +263,56 @@ def test_a_read_image_holds_no_open_file_and_no_double(tmp_path):
     image.data.add_(1)  # writable, and not the file's memory
     assert float(read_image(tmp_path / "a.nii").data[0, 0, 0, 0]) == 0
     assert image.data.untyped_storage().nbytes() == 60 * 4
+
+
+def test_c50_reading_again_and_again_holds_no_memory(tmp_path):
+    """Eight volumes of 128^3 int16, twice: less than four of them as float32 stay (34 MB), and nothing is double."""
+    array = (np.arange(128**3) % 999).astype(np.int16).reshape(128, 128, 128)
+    paths = [save(tmp_path / f"{k}.nii.gz", array, np.eye(4)) for k in range(8)]
+    read_image(paths[0])
+    before = resident()
+    for path in 2 * paths:
+        assert read_image(path).data.dtype == torch.float32
+    assert resident() - before < 4 * 4 * 128**3
+
+
+def resident():
+    """Bytes of memory that this process holds."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize("suffix", (".nii", ".nii.gz", ".mgz"))
+def test_a_large_image_is_read_in_pieces(tmp_path, suffix, monkeypatch):
+    monkeypatch.setattr(voxels, "_PIECE", 1000)
+    grid = fixed_grid(3)
+    for data in (torch.rand(grid.shape), torch.randint(-9, 3000, grid.shape, dtype=torch.int16)):
+        write_image(tmp_path / f"a{suffix}", data, grid)
+        read = read_image if data.is_floating_point() else read_labels
+        assert torch.equal(read(tmp_path / f"a{suffix}").data[0], data)
+    # labels stored as floats: the first planes need fewer bits than the last
+    rising = torch.arange(grid.voxels).reshape(grid.shape).double()
+    nib.save(nib.Nifti1Image((rising * 200).numpy(), OBLIQUE), tmp_path / "b.nii")
+    labels = read_labels(tmp_path / "b.nii").data[0]
+    assert labels.dtype == torch.int32 and torch.equal(labels.double(), rising * 200)
+
+
+def test_what_follows_the_voxels_is_no_damage_and_what_lacks_is(tmp_path):
+    whole = save(tmp_path / "a.nii", noise(6, 5, 4)).read_bytes()
+    packed = gzip.compress(whole)
+    for name, content in (
+        ("more.nii", whole + b"more"),
+        ("more.nii.gz", gzip.compress(whole + b"more")),
+        ("parts.nii.gz", gzip.compress(whole[:400]) + gzip.compress(whole[400:]) + bytes(16)),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert read_image(tmp_path / name).data.shape == (1, 6, 5, 4)
+        assert read_header(tmp_path / name).grid.shape == (6, 5, 4)
+    for name, content in (
+        ("less.nii", whole[:-1]),
+        ("less.nii.gz", packed[:-9]),
+        ("sum.nii.gz", packed[:-8] + b"abcd"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=rf"{name}: truncated"):
+            read_image(tmp_path / name)
