@@ -17,6 +17,10 @@ VERBS = {
     "train": "train a registration network",
     "register": "register a moving image to a fixed one",
     "apply": "carry an image or label map along a transform",
+    "convert": "write a transform for another tool",
+    "compose": "make one transform of several",
+    "invert": "invert a transform and say how exactly",
+    "jacobian": "map how a transform changes volumes",
     "evaluate": "measure transforms of a table of pairs",
     "info": "say what is installed and which compiled core runs",
 }

@@ -163,4 +163,4 @@ def _placed(grid: Grid, sheared: bool) -> bytes:
         shear = [upper[0, 1] / spacing[0], upper[0, 2] / spacing[0], upper[1, 2] / spacing[1]]
     centre = grid.to_world(torch.tensor(grid.shape) / 2)
     numbers = [*spacing, *axes.T.flatten(), *centre, *shear]
-    return struct.pack(f">{len(numbers)}f", *(float(number) for number in numbers))
+    return struct.pack(f">{len(numbers)}f", *(float(number) + 0.0 for number in numbers))  # no -0.0

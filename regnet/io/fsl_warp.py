@@ -6,6 +6,7 @@ so do we. Intent 2006 is a field; 2007 are coefficients, one knot before the ima
 place of the sform, the knots' distance in voxels in that of the spacing. Source: FSL's wiki; fslpy's ``fnirt``.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +71,16 @@ def _from_splines(image: Any, path: Path, moving: Grid, fixed: Grid) -> Transfor
     header = image.header
     coefficients = torch.from_numpy(np.moveaxis(load_numbers(image, path, np.float32), -1, 0).copy())
     knots = [float(step) for step in header["pixdim"][1:4]]
-    size = tuple(int(header[f"qoffset_{axis}"]) for axis in "xyz")
+    size = tuple(float(header[f"qoffset_{axis}"]) for axis in "xyz")
     spacing = [float(header[f"intent_p{number}"]) for number in (1, 2, 3)]
+    if min(knots) <= 0 or not np.isfinite(knots).all():
+        raise InputError(f"{path}: knots {_times(knots)} voxels apart make no sense")
     if coefficients.ndim != 4 or coefficients.shape[0] != 3 or not bool(torch.isfinite(coefficients).all()):
         raise InputError(f"{path}: finite coefficients of the shape (X, Y, Z, 3) are needed")
     if size != fixed.shape or not np.allclose(spacing, fixed.spacing, rtol=1e-3):
         raise InputError(
-            f"{path}: is of a fixed image of {size} voxels of {spacing} mm, not of {fixed.shape} of "
-            f"{[round(step, 4) for step in fixed.spacing]} mm"
+            f"{path}: is of a fixed image of {_times(size)} voxels of {_times(spacing)} mm, "
+            f"not of {_times(fixed.shape)} of {_times(fixed.spacing)} mm"
         )
     matrix = torch.from_numpy(header.get_sform())
     first = fsl_affine.to_world(matrix, path, moving, fixed)
@@ -85,12 +88,16 @@ def _from_splines(image: Any, path: Path, moving: Grid, fixed: Grid) -> Transfor
     to_voxel = torch.linalg.solve(fixed.affine, fsl_affine.millimetres(fixed).affine) @ matrix
     control = torch.tensordot(to_voxel[:-1, :-1].float(), coefficients, dims=1)
     # FNIRT leaves out a last knot whose weight is 0 everywhere.
-    missing = [max(0, (n - 1) // k + 4 - have) for n, k, have in zip(size, knots, control.shape[1:], strict=True)]
-    control = functional.pad(control, [int(end) for count in reversed(missing) for end in (0, min(count, 1))])
+    more = [int((n - 1) // k + 4 > have) for n, k, have in zip(size, knots, control.shape[1:], strict=True)]
+    control = functional.pad(control, [end for count in reversed(more) for end in (0, count)])
     try:
         return chain([FFD(control, fixed, knots), first])
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _times(numbers: Sequence[float]) -> str:
+    return " x ".join(f"{number:g}" for number in numbers)
 
 
 def _spread(field: torch.Tensor) -> float:

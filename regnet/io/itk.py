@@ -3,7 +3,6 @@
 RAS becomes LPS, and back, in this file alone: the first two world axes turn.
 """
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from regnet.errors import InputError
+from regnet.io.itk_linear import matrix_of
 from regnet.spatial.affine import Affine
 from regnet.spatial.composite import Composite, chain
 from regnet.spatial.displacement import Displacement
@@ -120,7 +120,7 @@ def _from_record(record: Record) -> Transform:
     ndim = record.ndim
     if record.name == FIELD:
         return _from_field(record)
-    linear, shift, centre = _matrix_of(record)
+    linear, shift, centre = matrix_of(record.name, ndim, record.parameters, record.fixed)
     matrix = np.eye(ndim + 1)
     matrix[:-1, :-1] = linear
     matrix[:-1, -1] = shift + centre - linear @ centre
@@ -145,64 +145,3 @@ def _from_field(record: Record) -> Displacement:
     ras = to_lps(torch.from_numpy(np.ascontiguousarray(lps, dtype=np.float32)))
     to_voxel = torch.linalg.inv(grid.affine[:-1, :-1]).float()
     return Displacement(torch.tensordot(to_voxel, ras, dims=1), grid, outside="identity")
-
-
-def _matrix_of(record: Record) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Matrix, shift and centre, LPS: ``y = matrix (x - centre) + centre + shift``."""
-    ndim, name = record.ndim, record.name
-    p = np.asarray(record.parameters, dtype=np.float64)
-    fixed = np.asarray(record.fixed, dtype=np.float64)
-    none, unit = np.zeros(ndim), np.eye(ndim)
-    centre = fixed[:ndim] if fixed.size >= ndim else none
-    lengths = {
-        "AffineTransform": ndim * (ndim + 1),
-        "MatrixOffsetTransformBase": ndim * (ndim + 1),
-        "TranslationTransform": ndim,
-        "ScaleTransform": ndim,
-        "IdentityTransform": p.size,
-        "Euler2DTransform": 3,
-        "Rigid2DTransform": 3,
-        "Similarity2DTransform": 4,
-        "Euler3DTransform": 6,
-        "VersorTransform": 3,
-        "VersorRigid3DTransform": 6,
-        "Similarity3DTransform": 7,
-    }
-    if name not in lengths:
-        raise ValueError(f"transforms of the kind {record.kind!r} are not known here; those of a field or a matrix are")
-    if p.size != lengths[name]:
-        raise ValueError(f"{record.kind} needs {lengths[name]} parameters, got {p.size}")
-    if name in ("AffineTransform", "MatrixOffsetTransformBase"):
-        return p[: ndim * ndim].reshape(ndim, ndim), p[ndim * ndim :], centre
-    if name == "TranslationTransform":
-        return unit, p, none
-    if name == "ScaleTransform":
-        return np.diag(p), none, centre
-    if name in ("Euler2DTransform", "Rigid2DTransform"):
-        return _turn(2, 0, 1, p[0]), p[1:], centre
-    if name == "Similarity2DTransform":
-        return p[0] * _turn(2, 0, 1, p[1]), p[2:], centre
-    if name == "Euler3DTransform":
-        about_x, about_y, about_z = _turn(3, 1, 2, p[0]), _turn(3, 2, 0, p[1]), _turn(3, 0, 1, p[2])
-        y_last = fixed.size > 3 and fixed[3] != 0
-        return about_z @ (about_y @ about_x if y_last else about_x @ about_y), p[3:], centre
-    if name == "IdentityTransform":
-        return unit, none, none
-    scale = p[6] if name == "Similarity3DTransform" else 1.0
-    return scale * _versor(p[:3]), p[3:6] if p.size > 3 else none, centre
-
-
-def _turn(ndim: int, a: int, b: int, angle: float) -> np.ndarray:
-    """The rotation of axis ``a`` towards axis ``b``."""
-    turn = np.eye(ndim)
-    turn[a, a] = turn[b, b] = math.cos(angle)
-    turn[b, a], turn[a, b] = math.sin(angle), -math.sin(angle)
-    return turn
-
-
-def _versor(v: np.ndarray) -> np.ndarray:
-    """The rotation of a unit quaternion given by its vector part."""
-    x, y, z = v
-    w = math.sqrt(max(0.0, 1.0 - float(v @ v)))
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + 2 * w * cross + 2 * cross @ cross

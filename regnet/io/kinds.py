@@ -96,6 +96,8 @@ def _of_nifti(path: Path) -> str:
     if name in by_name:
         return by_name[name]
     shape = tuple(int(n) for n in image.shape)
+    if bytes(header["descrip"].item()).decode("latin-1") in spm.DESCRIPTIONS and len(shape) == 5:
+        return "spm"
     if intent in (displacement.VECTOR, displacement.DISPLACEMENT) or len(shape) not in (4, 5):
         return "itk"
     raise InputError(

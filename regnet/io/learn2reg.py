@@ -4,7 +4,6 @@
 the file means nothing in the world without the two images. ``(3, X, Y, Z)`` is read too, if the shape says so.
 """
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -58,13 +57,16 @@ def write(path: Path, field: Displacement, moving: Grid, like: Image | Grid | No
 
 def _from_npz(path: Path) -> np.ndarray:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise InputError(f"{path}: a single array, not an .npz archive")
             if len(file.files) != 1:
                 raise InputError(f"{path}: holds {len(file.files)} arrays, one is needed")
             array = file[file.files[0]]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, KeyError, MemoryError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except Exception as error:  # damaged archives make the library fail in any way
         raise InputError(f"{path}: damaged, or no .npz of numbers ({' '.join(str(error).split())})") from error
     if array.dtype.kind not in "fiu":
         raise InputError(f"{path}: an array of numbers is needed, got {array.dtype}")

@@ -1,6 +1,8 @@
 """NIfTI and MGH files below the level of images: opening them, and where their voxels lie."""
 
 import gzip
+import itertools
+import math
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -20,7 +22,7 @@ from regnet.spatial.grid import Grid
 # Millimetres per unit of the affine, by the spatial bits of xyzt_units (metre, micron); else millimetres are meant.
 _MILLIMETRES = {1: 1000.0, 3: 1e-3}
 _SPATIAL_BITS = 7
-_READ_ERRORS = (OSError, EOFError, ValueError, zlib.error, ImageFileError, HeaderDataError)
+_READ_ERRORS = (OSError, EOFError, ValueError, OverflowError, zlib.error, ImageFileError, HeaderDataError)
 
 
 def open_volume(path: Path) -> Any:
@@ -80,7 +82,35 @@ def affine_mm(image: Any, name: object) -> np.ndarray:
             f"{name}: has neither sform nor qform; taken as LAS about its centre (other software may differ)",
             stacklevel=2,
         )
+    elif isinstance(header, nib.Nifti1Header) and header["sform_code"] and header["qform_code"]:
+        _compare(header, name)
     return affine
+
+
+def _compare(header: Any, name: object) -> None:
+    """Warn of a header whose sform and qform put a corner of the image more than a tenth of a voxel apart."""
+    apart = float(_apart(header) * _millimetres(header)[0, 0])
+    linear = best_affine(header)[:3, :3]
+    if abs(np.linalg.det(linear)) > 0 and apart > 0.1 * float(np.linalg.norm(linear, axis=0).min()):
+        warnings.warn(
+            f"{name}: sform and qform differ by up to {apart:.2g} mm; the sform is taken (other software may differ)",
+            stacklevel=3,
+        )
+
+
+def _apart(header: Any) -> float:
+    """How far apart a NIfTI header's sform and qform put a corner of the image, in its own unit of length.
+
+    Infinite where the qform is no rotation.
+    """
+    try:
+        qform = header.get_qform()
+    except ValueError:
+        return math.inf
+    last = np.array([max(n - 1, 0) for n in (*header.get_data_shape(), 1, 1, 1)[:3]])
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=3))) * last
+    gap = header.get_sform() - qform
+    return float(np.linalg.norm(corners @ gap[:3, :3].T + gap[:3, 3], axis=1).max())
 
 
 def best_affine(header: Any) -> np.ndarray:
@@ -139,7 +169,7 @@ def set_geometry(header: Any, affine: np.ndarray, like: Any = None) -> None:
         sform = qform = 0 if silent else 1
     header.set_qform(affine, qform)
     header.set_sform(affine, sform)
-    if qform and not np.allclose(header.get_qform(), affine, atol=1e-3 * np.abs(affine[:3, :3]).max()):
+    if qform and _apart(header) > 0.05 * float(np.linalg.norm(affine[:3, :3], axis=0).min()):
         # A quaternion holds no shear: leave the sform to say it alone.
         header.set_sform(affine, sform or qform)
         header["qform_code"] = 0

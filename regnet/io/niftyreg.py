@@ -13,7 +13,7 @@ from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 
 NAME = "NREG_TRANS"
-_KINDS = ("places", "steps", "cubic control points", "places of a velocity", "steps of a velocity")
+_OTHERS = {2.0: "cubic control points", 3.0: "a velocity", 4.0: "a velocity", 5.0: "a velocity's control points"}
 
 
 def read(path: Path) -> Displacement:
@@ -24,9 +24,9 @@ def read(path: Path) -> Displacement:
     """
     image = open_nifti(path)
     header = image.header
-    kind = int(header["intent_p1"]) if name_of(header) == NAME else 0
+    kind = float(header["intent_p1"]) if name_of(header) == NAME else 0.0
     if kind not in (0, 1):
-        what = _KINDS[kind] if 0 <= kind < len(_KINDS) else f"kind {kind}"
+        what = _OTHERS.get(kind) or f"kind {kind:g}"
         raise InputError(f"{path}: holds {what}; make a deformation field with `reg_transform -def` first")
     components, grid = vectors(image, path)
     return from_mm(components, grid, "edge") if kind == 1 else from_places(components, world(grid.ndim), grid)

@@ -1,6 +1,7 @@
 """SPM's deformations, ``y_*.nii``: ``(X, Y, Z, 1, 3)`` on the fixed image, absolute RAS millimetres of the moving one.
 
-Intent 1007, as in ITK's files, but named ``Mapping``. Source: SPM's manual and ``spm_deformations.m``.
+Intent 1007, as in ITK's files, but named ``Mapping``; or none, and described as a deformation. Source: SPM's manual,
+``spm_deformations.m`` and ``spm_preproc_write8.m``.
 """
 
 from pathlib import Path
@@ -12,6 +13,7 @@ from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 
 NAME = "Mapping"
+DESCRIPTIONS = ("Deformation", "Inverse Deformation")
 
 
 def read(path: Path) -> Displacement:

@@ -5,6 +5,8 @@ from regnet.spatial.composite import Composite, chain, compose
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.ffd import FFD
 from regnet.spatial.grid import Grid, canonical, matrix, orthogonal
+from regnet.spatial.invert import Inverse, invert
+from regnet.spatial.jacobian import determinant
 from regnet.spatial.resample import in_view, resample, resample_labels
 from regnet.spatial.transform import Transform
 from regnet.spatial.velocity import Velocity
@@ -15,12 +17,15 @@ __all__ = [
     "Composite",
     "Displacement",
     "Grid",
+    "Inverse",
     "Transform",
     "Velocity",
     "canonical",
     "chain",
     "compose",
+    "determinant",
     "in_view",
+    "invert",
     "matrix",
     "orthogonal",
     "resample",

@@ -120,4 +120,4 @@ def moved_flow(flow: Tensor, grid: Grid, coeff: Tensor, lattice: Grid, order: in
         prefilter=False,
     )[0]
     back = matrix(lattice, grid)[0, :, :-1].to(there)
-    return torch.tensordot(back, there, dims=1) + flow
+    return torch.tensordot(back, there, dims=1).add_(flow)  # nobody else holds it

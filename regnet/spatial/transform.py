@@ -87,7 +87,7 @@ class Transform(ABC):
             ValueError: no reference, and no field that has a grid; shapes or axes that do not fit.
         """
         there = self._there(self._reference(reference))
-        return warp_image(image, there.flow[None], source, there.grid, order, background)
+        return warp_image(image, there.flow[None].to(image.device), source, there.grid, order, background)
 
     def apply_labels(
         self, labels: Tensor, source: Grid, reference: Grid | None = None, mode: str = "nearest", background: int = 0
@@ -103,7 +103,7 @@ class Transform(ABC):
             ``(N, 1, *reference.shape)``, type of ``labels``.
         """
         there = self._there(self._reference(reference))
-        return warp_labels(labels, there.flow[None], source, there.grid, mode, background)
+        return warp_labels(labels, there.flow[None].to(labels.device), source, there.grid, mode, background)
 
     def save(self, path: str | Path, **options: Any) -> None:
         """Write to a file: :func:`regnet.io.write_transform`."""

@@ -1,9 +1,13 @@
 """Transforms and images to try the formats with: random, oblique, anisotropic, of unequal grids."""
 
-import torch
+from pathlib import Path
 
-from regnet.spatial import Affine, Displacement, Grid, Transform
-from tests.spatial.worlds import centres, rotation
+import torch
+from torch import Tensor
+
+from regnet.io import write_image
+from regnet.spatial import Affine, Composite, Displacement, Grid, Transform
+from tests.spatial.worlds import centres, rotation, waves
 
 
 def random_grid(ndim: int, seed: int, shear: float = 0.0, mirrored: bool | None = None) -> Grid:
@@ -40,13 +44,39 @@ def affine(ndim: int, degrees: float = 7.0) -> Affine:
     return Affine(matrix)
 
 
-def inner(grid: Grid, count: int = 40) -> torch.Tensor:
+def inner(grid: Grid, count: int = 40) -> Tensor:
     """Random places well within a grid, ``(count, D)``, RAS mm."""
     draw = torch.Generator().manual_seed(5)
     share = torch.rand(count, grid.ndim, generator=draw, dtype=torch.float64)
     return grid.to_world(2.5 + share * (torch.tensor(grid.shape, dtype=torch.float64) - 6))
 
 
-def apart(a: Transform, b: Transform, points: torch.Tensor) -> float:
+def apart(a: Transform, b: Transform, points: Tensor) -> float:
     """The largest distance between where two maps take points, mm."""
     return float((a.map_points(points) - b.map_points(points)).norm(dim=-1).max())
+
+
+def write_pair(folder: Path, fixed: Grid, moving: Grid) -> Tensor:
+    """``fixed.nii.gz`` and ``moving.nii.gz``, smooth images of 0 to 100; the moving one is returned."""
+    write_image(folder / "fixed.nii.gz", waves(fixed)[0], fixed)
+    write_image(folder / "moving.nii.gz", waves(moving)[0], moving)
+    return waves(moving)
+
+
+def in_view(transform: Transform, moving: Grid, fixed: Grid) -> Tensor:
+    """Voxels of the fixed grid that no border concerns, ``(*fixed.shape)``: every program ends in its own way there.
+
+    They lie a voxel within the fixed image, inside every field, and come out half a voxel within the moving image.
+    """
+    places = centres(fixed)
+    seen = _within(fixed, places, 1 - 1e-6)
+    for part in transform.parts if isinstance(transform, Composite) else (transform,):
+        if isinstance(part, Displacement):
+            seen &= _within(part.grid, places, 0)
+        places = part.map_points(places)
+    return seen & _within(moving, places, 0.5)
+
+
+def _within(grid: Grid, places: Tensor, margin: float) -> Tensor:
+    at = grid.to_voxel(places)
+    return ((at >= margin) & (at <= torch.tensor(grid.shape) - 1 - margin)).all(-1)

@@ -1,103 +1,81 @@
-"""FreeSurfer's linear transforms and warps, against nitransforms and surfa."""
+"""FreeSurfer's linear transforms and warps; the warps against files that surfa wrote.
 
+``golden/surfa_*.mgz`` are of surfa 0.6.3, ``Warp(data, source, target, format).save``. Their target has 4 x 5 x 6
+voxels, their source 7 x 6 x 5; voxel (i, j, k) goes (0.25 i + 1.5, -0.5 j, 0.125 k - 1) mm to the right, front and up.
+"""
+
+import gzip
 from pathlib import Path
 
-import numpy as np
 import pytest
-import surfa
 import torch
-from nitransforms.io.lta import FSLinearTransform
 
 from regnet.errors import InputError
 from regnet.io import read_transform, write_image, write_transform
-from regnet.spatial import Affine, Grid, chain
-from tests.spatial.worlds import waves
+from regnet.spatial import Affine, Displacement, Grid, chain
+from tests.spatial.worlds import centres
 
 from .maps import affine, apart, field, inner, random_grid
 
-
-@pytest.fixture(autouse=True)
-def binary(monkeypatch: pytest.MonkeyPatch) -> None:
-    """surfa 0.6.3 reads by what numpy 2.3 took away."""
-    monkeypatch.setattr(np, "fromstring", lambda data, dtype, **_: np.frombuffer(data, dtype).copy())
-
-
-def images(folder: Path, seed: int, shear: float = 0.0) -> tuple[Grid, Grid]:
-    fixed, moving = random_grid(3, seed, shear), random_grid(3, seed + 11)
-    write_image(folder / "fixed.nii.gz", torch.zeros(fixed.shape), fixed)
-    write_image(folder / "moving.nii.gz", waves(moving)[0], moving)
-    return fixed, moving
+GOLDEN = Path(__file__).parent / "golden"
+TARGET = torch.tensor([[-1.5, 0, 0, 3], [0, 0, 2, -4], [0, -1, 0, 5], [0, 0, 0, 1]], dtype=torch.float64)
+SHEARED = torch.tensor([[-1.5, 0.5, 0, 3], [0, 0, 2, -4], [0, -1, 0.25, 5], [0, 0, 0, 1]], dtype=torch.float64)
+SOURCE = torch.tensor([[0, 1, 0, -2], [1.25, 0, 0, -5], [0, 0, -2, 6], [0, 0, 0, 1]], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("seed", (0, 1, 2))
-def test_nitransforms_and_surfa_read_our_lta_as_we_do(tmp_path: Path, seed: int) -> None:
-    fixed, moving = images(tmp_path, seed)
-    path = tmp_path / "new/a.lta"
-    write_transform(path, affine(3), fixed, moving=moving)
-    back = read_transform(path)
-    assert isinstance(back, Affine) and apart(back, affine(3), inner(fixed)) < 1e-9
-    assert np.allclose(FSLinearTransform.from_string(path.read_text()).to_ras(), affine(3).matrix, atol=1e-4)
-    theirs = surfa.load_affine(str(path))
-    # Theirs goes from the source, our moving image, to the target, our fixed one.
-    assert theirs.space.name == "world" and np.allclose(np.linalg.inv(theirs.matrix), affine(3).matrix, atol=1e-5)
-    assert np.allclose(theirs.source.vox2world.matrix, moving.affine, atol=1e-4)
-    assert np.allclose(theirs.target.vox2world.matrix, fixed.affine, atol=1e-4)
+def images(seed: int, shear: float = 0.0) -> tuple[Grid, Grid]:
+    return random_grid(3, seed, shear), random_grid(3, seed + 11)
 
 
-@pytest.mark.parametrize("space", ("voxel", "world"))
-def test_we_read_an_lta_of_surfa_in_either_space(tmp_path: Path, space: str) -> None:
-    fixed, _ = images(tmp_path, 3)
-    source, target = (surfa.load_volume(str(tmp_path / f"{name}.nii.gz")) for name in ("moving", "fixed"))
-    there = surfa.Affine(np.linalg.inv(affine(3).matrix.numpy()), source, target, "world").convert(space=space)
-    there.save(str(tmp_path / "theirs.lta"))
-    assert f"type      = {'01'[space == 'world']}" in (tmp_path / "theirs.lta").read_text()
-    assert apart(read_transform(tmp_path / "theirs.lta"), affine(3), inner(fixed)) < 1e-3
+def steps_mm() -> torch.Tensor:
+    """What the golden files say, ``(4, 5, 6, 3)``."""
+    index = centres(Grid((4, 5, 6), torch.eye(4)))
+    return index * torch.tensor([0.25, -0.5, 0.125]) + torch.tensor([1.5, 0, -1])
+
+
+@pytest.mark.parametrize(
+    ("meaning", "affine_of"),
+    [("abs_crs", SHEARED), ("disp_crs", SHEARED), ("abs_ras", SHEARED), ("disp_ras", TARGET)],
+)
+def test_we_read_the_four_meanings_of_a_warp_of_surfa(meaning: str, affine_of: torch.Tensor) -> None:
+    warp = read_transform(GOLDEN / f"surfa_{meaning}.mgz")
+    assert isinstance(warp, Displacement) and warp.grid.matches(Grid((4, 5, 6), affine_of))
+    there = warp.map_points(centres(warp.grid)) - centres(warp.grid)
+    assert torch.allclose(there, steps_mm(), atol=1e-4)
+
+
+def test_our_warp_is_byte_for_byte_that_of_surfa(tmp_path: Path) -> None:
+    theirs = gzip.decompress((GOLDEN / "surfa_disp_ras.mgz").read_bytes())
+    # Less two tags that say nothing of a warp: 41, the phase encoding (4 + 8 + 7 bytes), and 35, the field strength
+    # (4 + 8 + 4), behind 284 bytes of header, 4 x 5 x 6 vectors and five numbers, of which the last is surfa's extent.
+    start = 284 + 4 * 5 * 6 * 12
+    theirs = theirs[: start + 16] + bytes(4) + theirs[start + 20 + 19 + 16 :]
+    grid = Grid((4, 5, 6), TARGET)
+    flow = torch.tensordot(torch.linalg.inv(TARGET[:3, :3]), steps_mm().movedim(-1, 0), dims=1)
+    write_transform(tmp_path / "w.mgh", Displacement(flow, grid), grid, moving=Grid((7, 6, 5), SOURCE))
+    assert (tmp_path / "w.mgh").read_bytes() == theirs
 
 
 @pytest.mark.parametrize("seed", (0, 1, 2))
 @pytest.mark.parametrize("shear", (0.0, 0.2))
-def test_surfa_reads_our_warp_as_we_do(tmp_path: Path, shear: float, seed: int) -> None:
-    fixed, moving = images(tmp_path, seed, shear)
+@pytest.mark.parametrize("name", ("w.mgz", "w.mgh"))
+def test_a_warp_comes_back(tmp_path: Path, name: str, shear: float, seed: int) -> None:
+    fixed, moving = images(seed, shear)
     whole = chain([field(fixed), affine(3)]).on(fixed)
-    write_transform(tmp_path / "w.mgz", whole, fixed, moving=moving)
-    assert apart(read_transform(tmp_path / "w.mgz"), whole, inner(fixed)) < 1e-4
-    theirs = surfa.load_warp(str(tmp_path / "w.mgz"))
-    there = theirs.convert(surfa.Warp.Format.abs_ras).data
-    voxels = torch.tensor([[3.0, 4, 5], [7, 6, 5], [0, 0, 0], [11, 11, 11]], dtype=torch.float64)
-    expected = whole.map_points(fixed.to_world(voxels))
-    found = torch.from_numpy(np.stack([there[tuple(int(i) for i in voxel)] for voxel in voxels])).double()
-    assert (found - expected).abs().max() < 1e-3
-    assert np.allclose(theirs.source.vox2world.matrix, moving.affine, atol=1e-4)
+    write_transform(tmp_path / name, whole, fixed, moving=moving)
+    back = read_transform(tmp_path / name)
+    assert apart(back, whole, inner(fixed)) < 1e-4 and back.grid.matches(fixed)
 
 
-@pytest.mark.parametrize("meaning", ("abs_crs", "disp_crs", "abs_ras", "disp_ras"))
-def test_we_read_the_four_meanings_of_a_warp_of_surfa(tmp_path: Path, meaning: str) -> None:
-    fixed, moving = images(tmp_path, 4, shear=0.1)
-    whole = chain([field(fixed), affine(3)]).on(fixed)
-    write_transform(tmp_path / "w.mgz", whole, fixed, moving=moving)
-    other = surfa.load_warp(str(tmp_path / "w.mgz")).convert(getattr(surfa.Warp.Format, meaning))
-    for name in ("theirs.mgz", "theirs.mgh"):
-        other.save(str(tmp_path / name))
-        assert apart(read_transform(tmp_path / name), whole, inner(fixed)) < 1e-3
-
-
-def test_surfa_resamples_with_our_warp_as_we_do(tmp_path: Path) -> None:
-    fixed, moving = images(tmp_path, 1)
-    write_transform(tmp_path / "w.mgz", field(fixed), fixed, moving=moving)
-    theirs = surfa.load_warp(str(tmp_path / "w.mgz")).transform(surfa.load_volume(str(tmp_path / "moving.nii.gz")))
-    ours = field(fixed).apply(waves(moving), moving)[0, 0].numpy()
-    at = moving.to_voxel(field(fixed).map_points(fixed.to_world(voxels(fixed))))
-    seen = ((at > 0.5) & (at < torch.tensor(moving.shape) - 1.5)).all(-1).numpy()
-    assert seen.mean() > 0.1 and np.abs(theirs.data - ours)[seen].max() < 0.1  # of 100
-
-
-def voxels(grid: Grid) -> torch.Tensor:
-    axes = [torch.arange(n, dtype=torch.float64) for n in grid.shape]
-    return torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)
+def test_an_affine_map_comes_back(tmp_path: Path) -> None:
+    fixed, moving = images(0)
+    write_transform(tmp_path / "a.lta", affine(3), fixed, moving=moving)
+    back = read_transform(tmp_path / "a.lta")
+    assert isinstance(back, Affine) and torch.allclose(back.matrix, affine(3).matrix, atol=1e-12)
 
 
 def test_what_is_no_transform_of_freesurfer_gets_one_line(tmp_path: Path) -> None:
-    fixed, moving = images(tmp_path, 0)
+    fixed, moving = images(0)
     write_transform(tmp_path / "a.lta", affine(3), fixed, moving=moving)
     text = (tmp_path / "a.lta").read_text()
     (tmp_path / "cut.lta").write_text(text[:200])
