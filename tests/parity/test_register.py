@@ -14,11 +14,10 @@ from regnet import ops
 from regnet.data.spec import InputSpec
 from regnet.io import read_image, read_transform, write_image
 from regnet.spatial import Affine, Displacement, Grid
+from tests.cli.command import refused, regnet
 from tests.inference.heads import centred, head, label_map, points, shift
 from tests.inference.networks import write_checkpoint
 from tests.spatial.worlds import rotation
-
-from .command import refused, regnet
 
 BACKGROUND = -5.0
 
