@@ -1,0 +1,183 @@
+"""Mutual information: how well one image's intensities tell the other's, whatever the relation between them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regnet import ops
+from regnet.losses._analytic import attach, wants_gradient
+from regnet.losses._weights import check_pair
+from regnet.losses.term import ImageTerm, Tensors
+
+Range = Sequence[float] | None
+
+_CHUNK = 2**18
+"""Voxels at a time: what is held in float64 meanwhile does not grow with the image."""
+
+
+def mutual_information(
+    x: Tensor,
+    y: Tensor,
+    bins: int = 32,
+    mask: Tensor | None = None,
+    range_x: Range = None,
+    range_y: Range = None,
+    normalised: bool = False,
+) -> Tensor:
+    """Minus the mutual information of the intensities, or two minus the normalised one.
+
+    The joint histogram p is Parzen's, with cubic B-spline windows one bin wide in either direction, so that it is
+    smooth in the intensities. With H(p) = -Σ p log p (0 log 0 = 0, no constant), I = H(p_x) + H(p_y) - H(p_xy) in nats;
+    normalised, NMI = (H(p_x) + H(p_y)) / H(p_xy). Intensities are spread from the first to the last bin that holds a
+    whole window, so gain and offset do not matter; those outside a given range count at its ends.
+
+    Args:
+        x, y: ``(N, C, *spatial)``, on one grid; each channel is compared with its own.
+        bins: along either axis of the histogram, at least 5.
+        mask: weight of each voxel, >= 0, ``(N or 1, C or 1, *spatial)``. It is not differentiated.
+        range_x, range_y: lowest and highest intensity; by default those of each sample and channel where the mask is
+            not 0, which are taken as constants by the gradient.
+        normalised: NMI instead of I.
+
+    Returns:
+        0-d: the mean over samples and channels of -I, in [-log bins, 0] nats, or of 2 - NMI, in [0, 1]. A constant
+        image gives 0, or 1; equal images do not reach the least value, since the windows blur. An empty mask adds 0.
+        Computed in float64 histograms; its gradient is exact, and differentiable no further.
+
+    Raises:
+        ValueError: the shapes do not fit, too few bins, or a range that does not grow.
+
+    Source:
+        Mattes et al., IEEE Transactions on Medical Imaging 2003; Studholme et al., Pattern Recognition 1999.
+    """
+    weight = check_pair(x, y, mask)
+    if bins < 5:
+        raise ValueError(f"a histogram needs at least 5 bins, one cubic window on either side: got {bins}")
+    wanted = [wants_gradient(image) for image in (x, y)]
+    share = 1 / (len(x) * x.shape[1])
+    with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
+        gradients = [torch.zeros_like(t, dtype=_wide(t)) if w else None for t, w in zip((x, y), wanted, strict=True)]
+        value = torch.zeros((), dtype=torch.float64, device=x.device)
+        for n in range(len(x)):
+            for c in range(x.shape[1]):
+                own = None if weight is None else weight[n % len(weight), c % weight.shape[1]].flatten()
+                if own is not None and not bool((own > 0).any()):
+                    continue
+                places = [
+                    _Bins(image[n, c].flatten(), own, bins, limits) for image, limits in ((x, range_x), (y, range_y))
+                ]
+                information, slope = _information(_histogram(places, own, bins), normalised)
+                value += share * information
+                if any(gradient is not None for gradient in gradients):
+                    into = [None if gradient is None else gradient[n, c].view(-1) for gradient in gradients]
+                    _add_gradient(into, places, own, share * slope)
+    return attach(value.to(torch.promote_types(_wide(x), _wide(y))), *zip((x, y), gradients, strict=True))
+
+
+class MutualInformation(ImageTerm):
+    """:func:`mutual_information` of the moved and the fixed image."""
+
+    unit = "nats, or none where normalised"
+
+    def __init__(
+        self,
+        bins: int = 32,
+        normalised: bool = False,
+        range_moving: Sequence[float] | None = None,
+        range_fixed: Sequence[float] | None = None,
+        **common: Any,
+    ) -> None:
+        super().__init__(**common)
+        self.bins = bins
+        self.normalised = normalised
+        self.range_moving = range_moving
+        self.range_fixed = range_fixed
+
+    def forward(self, outputs: Tensors, batch: Tensors) -> Tensor:
+        moved, fixed, mask = self.images(outputs, batch)
+        return mutual_information(
+            moved, fixed, self.bins, mask, self.range_moving, self.range_fixed, normalised=self.normalised
+        )
+
+
+def _wide(image: Tensor) -> torch.dtype:
+    return torch.promote_types(image.dtype, torch.float32)
+
+
+class _Bins:
+    """Where the intensities of one image lie in the histogram: ``1 + (bins - 3) (v - low) / (high - low)``."""
+
+    def __init__(self, values: Tensor, weight: Tensor | None, bins: int, limits: Range) -> None:
+        self.values = values
+        if limits is None:
+            kept = values if weight is None else values[weight > 0]
+            low, high = float(kept.min()), float(kept.max())
+        else:
+            low, high = map(float, limits)
+            if not low < high:
+                raise ValueError(f"a range of intensities must grow: got {tuple(limits)}")
+        self.low = low
+        self.scale = (bins - 3) / (high - low) if high > low else 0.0
+        self.last = float(bins - 2)
+
+    def coordinate(self, part: slice) -> Tensor:
+        return ((self.values[part].double() - self.low) * self.scale + 1).clamp_(1, self.last)
+
+    def slope(self, coordinate: Tensor) -> Tensor:
+        """Of the coordinate in the intensity: none outside the range."""
+        return ((coordinate > 1) & (coordinate < self.last)) * self.scale
+
+
+def _chunks(places: Sequence[_Bins]) -> list[slice]:
+    size = places[0].values.numel()
+    return [slice(start, min(start + _CHUNK, size)) for start in range(0, size, _CHUNK)]
+
+
+def _coordinates(places: Sequence[_Bins], part: slice) -> Tensor:
+    """``(1, 2, 1, voxels)``: two axes of bins, and voxels along one row."""
+    return torch.stack([place.coordinate(part) for place in places])[None, :, None]
+
+
+def _histogram(places: Sequence[_Bins], weight: Tensor | None, bins: int) -> Tensor:
+    """Joint histogram ``(bins, bins)``, float64, of sum 1: each voxel is pushed to its place by a cubic spline."""
+    total = torch.zeros((bins, bins), dtype=torch.float64, device=places[0].values.device)
+    for part in _chunks(places):
+        coordinates = _coordinates(places, part)
+        value = torch.ones_like(coordinates[:, :1]) if weight is None else weight[part].double()[None, None, None]
+        total += ops.push(value, coordinates, (bins, bins), order=3, bound="zero")[0, 0]
+    return total / total.sum()
+
+
+def _information(histogram: Tensor, normalised: bool) -> tuple[Tensor, Tensor]:
+    """The loss of one histogram, and its derivative in each entry before the division by the sum."""
+    with torch.enable_grad():
+        joint = histogram.detach().requires_grad_()
+        p = joint / joint.sum()
+        x, y, both = _entropy(p.sum(1)), _entropy(p.sum(0)), _entropy(p)
+        value = both - x - y
+        if normalised:
+            value = 2 - (x + y) / both if bool(both > 0) else value * 0 + 1
+        (slope,) = torch.autograd.grad(value, joint)
+    return value.detach(), slope
+
+
+def _entropy(p: Tensor) -> Tensor:
+    """In nats; an entry of 0 adds 0 and has a finite slope."""
+    return -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum()
+
+
+def _add_gradient(
+    gradients: Sequence[Tensor | None], places: Sequence[_Bins], weight: Tensor | None, slope: Tensor
+) -> None:
+    """The derivative of each voxel's push, which is the slope of the spline with coefficients ``slope``."""
+    size = places[0].values.numel()
+    total = size if weight is None else float(weight.double().sum())
+    for part in _chunks(places):
+        coordinates = _coordinates(places, part)
+        along = ops.grad(slope[None, None], coordinates, order=3, bound="zero")[0, 0]
+        for axis, (gradient, place) in enumerate(zip(gradients, places, strict=True)):
+            if gradient is not None:
+                step = along[axis, 0] * place.slope(coordinates[0, axis, 0]) / total
+                gradient[part] = (step if weight is None else step * weight[part]).to(gradient.dtype)
