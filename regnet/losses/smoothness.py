@@ -12,7 +12,7 @@ from regnet.losses.term import FieldTerm, Tensors, find
 
 def _of_control(term: FieldTerm, energy: Callable[..., Tensor], outputs: Tensors, batch: Tensors) -> Tensor:
     control, spacing = find(term, outputs, "control"), find(term, outputs, "control_spacing")
-    return energy(control, batch["fixed"].shape[2:], spacing.tolist(), batch.get("spacing", 1.0))
+    return energy(control, batch["fixed"].shape[2:], spacing.tolist(), term.spacing(batch))
 
 
 class Diffusion(FieldTerm):

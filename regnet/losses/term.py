@@ -12,7 +12,7 @@
 
 from collections.abc import Mapping
 from inspect import Parameter, Signature, signature
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -85,17 +85,33 @@ class ImageTerm(Term):
 
 
 class FieldTerm(Term):
-    """A term on a field, which may be coarser than the images."""
+    """A term on a field, which may be coarser than the images.
+
+    Args:
+        units: "mm", or "voxels" of the field's grid, as published recipes have it.
+        common: as of :class:`Term`.
+    """
 
     choices: tuple[str, ...] = ("velocity", "displacement")
 
+    def __init__(self, units: str = "mm", **common: Any) -> None:
+        super().__init__(**common)
+        if units not in ("mm", "voxels"):
+            raise ValueError(f"{type(self).__name__}: units must be mm or voxels: got {units!r}")
+        self.units = units
+        self.unit = self.unit.replace("mm", units)
+
     def field(self, outputs: Tensors, batch: Tensors) -> tuple[Tensor, Tensor | float]:
         """The field, and the size of its voxels in mm, ``(N, D)`` (1 where the batch does not say)."""
-        flow = find(self, outputs, self.on)
-        if "spacing" not in batch:
-            return flow, 1.0
+        flow, size = find(self, outputs, self.on), self.spacing(batch)
+        if isinstance(size, float):
+            return flow, size
         ratio = [fixed / own for fixed, own in zip(batch["fixed"].shape[2:], flow.shape[2:], strict=True)]
-        return flow, batch["spacing"] * batch["spacing"].new_tensor(ratio)
+        return flow, size * size.new_tensor(ratio)
+
+    def spacing(self, batch: Tensors) -> Tensor | float:
+        """Size of the fixed image's voxels, 1 where voxels are asked for."""
+        return 1.0 if self.units == "voxels" else batch.get("spacing", 1.0)
 
 
 def find(term: Term, outputs: Tensors, key: str) -> Tensor:

@@ -36,7 +36,10 @@ def test_a_plain_trainer_learns_and_logs_every_term(tmp_path):
     assert last["val/loss"] < 0.8 * first["val/loss"]
     assert last["val/dice"] > first["val/dice"]
     assert last["val/epe"] < first["val/epe"]
-    assert {"train/loss", "train/similarity", "train/lr"} <= _rows(tmp_path, "train/loss")[-1].keys()
+    row = _rows(tmp_path, "train/loss")[-1]
+    assert {"train/loss", "train/similarity", "train/lr"} <= row.keys()
+    for name, term in module.loss.terms.items():
+        assert float(row[f"train/weighted/{name}"]) == pytest.approx(term.weight * float(row[f"train/{name}"]))
 
 
 def test_a_checkpoint_alone_rebuilds_the_model(tmp_path):
