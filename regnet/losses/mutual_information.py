@@ -6,15 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regnet import ops
 from regnet.losses._analytic import attach, wants_gradient
+from regnet.losses._histogram import Bins, Range, add_gradient, histogram
 from regnet.losses._weights import check_pair
 from regnet.losses.term import ImageTerm, Tensors
-
-Range = Sequence[float] | None
-
-_CHUNK = 2**18
-"""Voxels at a time: what is held in float64 meanwhile does not grow with the image."""
 
 
 def mutual_information(
@@ -66,13 +61,13 @@ def mutual_information(
                 if own is not None and not bool((own > 0).any()):
                     continue
                 places = [
-                    _Bins(image[n, c].flatten(), own, bins, limits) for image, limits in ((x, range_x), (y, range_y))
+                    Bins(image[n, c].flatten(), own, bins, limits) for image, limits in ((x, range_x), (y, range_y))
                 ]
-                information, slope = _information(_histogram(places, own, bins), normalised)
+                information, slope = _information(histogram(places, own, bins), normalised)
                 value += share * information
                 if any(gradient is not None for gradient in gradients):
                     into = [None if gradient is None else gradient[n, c].view(-1) for gradient in gradients]
-                    _add_gradient(into, places, own, share * slope)
+                    add_gradient(into, places, own, share * slope)
     return attach(value.to(torch.promote_types(_wide(x), _wide(y))), *zip((x, y), gradients, strict=True))
 
 
@@ -106,50 +101,6 @@ def _wide(image: Tensor) -> torch.dtype:
     return torch.promote_types(image.dtype, torch.float32)
 
 
-class _Bins:
-    """Where the intensities of one image lie in the histogram: ``1 + (bins - 3) (v - low) / (high - low)``."""
-
-    def __init__(self, values: Tensor, weight: Tensor | None, bins: int, limits: Range) -> None:
-        self.values = values
-        if limits is None:
-            kept = values if weight is None else values[weight > 0]
-            low, high = float(kept.min()), float(kept.max())
-        else:
-            low, high = map(float, limits)
-            if not low < high:
-                raise ValueError(f"a range of intensities must grow: got {tuple(limits)}")
-        self.low = low
-        self.scale = (bins - 3) / (high - low) if high > low else 0.0
-        self.last = float(bins - 2)
-
-    def coordinate(self, part: slice) -> Tensor:
-        return ((self.values[part].double() - self.low) * self.scale + 1).clamp_(1, self.last)
-
-    def slope(self, coordinate: Tensor) -> Tensor:
-        """Of the coordinate in the intensity: none outside the range."""
-        return ((coordinate > 1) & (coordinate < self.last)) * self.scale
-
-
-def _chunks(places: Sequence[_Bins]) -> list[slice]:
-    size = places[0].values.numel()
-    return [slice(start, min(start + _CHUNK, size)) for start in range(0, size, _CHUNK)]
-
-
-def _coordinates(places: Sequence[_Bins], part: slice) -> Tensor:
-    """``(1, 2, 1, voxels)``: two axes of bins, and voxels along one row."""
-    return torch.stack([place.coordinate(part) for place in places])[None, :, None]
-
-
-def _histogram(places: Sequence[_Bins], weight: Tensor | None, bins: int) -> Tensor:
-    """Joint histogram ``(bins, bins)``, float64, of sum 1: each voxel is pushed to its place by a cubic spline."""
-    total = torch.zeros((bins, bins), dtype=torch.float64, device=places[0].values.device)
-    for part in _chunks(places):
-        coordinates = _coordinates(places, part)
-        value = torch.ones_like(coordinates[:, :1]) if weight is None else weight[part].double()[None, None, None]
-        total += ops.push(value, coordinates, (bins, bins), order=3, bound="zero")[0, 0]
-    return total / total.sum()
-
-
 def _information(histogram: Tensor, normalised: bool) -> tuple[Tensor, Tensor]:
     """The loss of one histogram, and its derivative in each entry before the division by the sum."""
     with torch.enable_grad():
@@ -166,18 +117,3 @@ def _information(histogram: Tensor, normalised: bool) -> tuple[Tensor, Tensor]:
 def _entropy(p: Tensor) -> Tensor:
     """In nats; an entry of 0 adds 0 and has a finite slope."""
     return -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum()
-
-
-def _add_gradient(
-    gradients: Sequence[Tensor | None], places: Sequence[_Bins], weight: Tensor | None, slope: Tensor
-) -> None:
-    """The derivative of each voxel's push, which is the slope of the spline with coefficients ``slope``."""
-    size = places[0].values.numel()
-    total = size if weight is None else float(weight.double().sum())
-    for part in _chunks(places):
-        coordinates = _coordinates(places, part)
-        along = ops.grad(slope[None, None], coordinates, order=3, bound="zero")[0, 0]
-        for axis, (gradient, place) in enumerate(zip(gradients, places, strict=True)):
-            if gradient is not None:
-                step = along[axis, 0] * place.slope(coordinates[0, axis, 0]) / total
-                gradient[part] = (step if weight is None else step * weight[part]).to(gradient.dtype)
