@@ -53,7 +53,7 @@ def mutual_information(
     wanted = [wants_gradient(image) for image in (x, y)]
     share = 1 / (len(x) * x.shape[1])
     with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
-        gradients = [torch.zeros_like(t, dtype=_wide(t)) if w else None for t, w in zip((x, y), wanted, strict=True)]
+        gradients = [torch.zeros(t.shape, dtype=_wide(t), device=t.device) if w else None for t, w in zip((x, y), wanted, strict=True)]
         value = torch.zeros((), dtype=torch.float64, device=x.device)
         for n in range(len(x)):
             for c in range(x.shape[1]):
@@ -74,8 +74,6 @@ def mutual_information(
 class MutualInformation(ImageTerm):
     """:func:`mutual_information` of the moved and the fixed image."""
 
-    unit = "nats, or none where normalised"
-
     def __init__(
         self,
         bins: int = 32,
@@ -89,6 +87,7 @@ class MutualInformation(ImageTerm):
         self.normalised = normalised
         self.range_moving = range_moving
         self.range_fixed = range_fixed
+        self.unit = "" if normalised else "nats"
 
     def forward(self, outputs: Tensors, batch: Tensors) -> Tensor:
         moved, fixed, mask = self.images(outputs, batch)

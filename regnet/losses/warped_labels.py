@@ -52,7 +52,7 @@ def warped_dice(
         for n, part in _parts(moving, fixed, flow, mask, known):
             _count(part, both[n], either[n], squares)
         value, of_both, of_either = dice_of_sums(2 * both[:, :-1], either[:, :-1])
-        gradient = torch.zeros_like(flow) if wanted else None
+        gradient = torch.zeros_like(flow, memory_format=torch.contiguous_format) if wanted else None
         if gradient is not None:
             # the last index, none of the labels, has no part in the mean
             hit, own = (torch.nn.functional.pad(c, (0, 1)).to(flow.dtype) for c in (2 * of_both, of_either))
@@ -85,7 +85,7 @@ def warped_cross_entropy(
     wanted = wants_gradient(flow)
     with torch.no_grad():
         total, weights = flow.new_zeros((2, len(flow)), dtype=torch.float64)
-        gradient = torch.zeros_like(flow) if wanted else None
+        gradient = torch.zeros_like(flow, memory_format=torch.contiguous_format) if wanted else None
         for n, part in _parts(moving, fixed, flow, mask, known):
             hits = part.labels == part.fixed[part.mixed]
             share = (part.pure & (part.first == part.fixed)).to(flow.dtype)

@@ -86,3 +86,12 @@ def test_what_is_differentiated_once_says_so_when_asked_for_more(name: str) -> N
         assert "once_differentiable" in str(error) or "does not require grad" in str(error)
     else:
         assert second.isfinite().all()
+
+
+@every
+def test_images_may_have_any_strides(name: str) -> None:
+    x, y = (image.requires_grad_() for image in pair((2, 3, 4, 5, 3)))
+    across = [image.permute(0, 1, 4, 2, 3).contiguous().permute(0, 1, 3, 4, 2) for image in (x, y)]
+    value, other = PAIRS[name](x, y), PAIRS[name](*across)
+    torch.testing.assert_close(other, value)
+    torch.testing.assert_close(torch.autograd.grad(other, (x, y)), torch.autograd.grad(value, (x, y)))
