@@ -25,13 +25,15 @@ def _integral(
     """Mean squared derivatives at points so many that the mean is the integral: Simpson's rule would not do better."""
     ndim, nodes, weights = len(shape), [], []
     for n, s in zip(shape, spacing, strict=True):
-        knots = np.unique(np.append(np.arange(0, max(n - 1, 1e-9), s), n - 1))
+        if n == 1:
+            nodes.append(torch.zeros(1).double())
+            weights.append(torch.ones(1).double())
+            continue
+        knots = np.unique(np.append(np.arange(0, n - 1, s), n - 1))
         x, w = np.polynomial.legendre.leggauss(5)
-        half = np.diff(knots)[:, None] / 2 if n > 1 else np.zeros((1, 1))
-        nodes.append(
-            torch.from_numpy((knots[: len(half), None] + half * (x + 1)).ravel()) if n > 1 else torch.zeros(1).double()
-        )
-        weights.append(torch.from_numpy((half * w).ravel() / (n - 1)) if n > 1 else torch.ones(1).double())
+        half = np.diff(knots)[:, None] / 2
+        nodes.append(torch.from_numpy((knots[:-1, None] + half * (x + 1)).ravel()))
+        weights.append(torch.from_numpy((half * w).ravel() / (n - 1)))
     places = torch.stack(torch.meshgrid(*(x / s + 1 for x, s in zip(nodes, spacing, strict=True)), indexing="ij"))
     sample = ops.grad if degree == 1 else ops.hess
     derivative = sample(control, places[None], order=3, bound="zero").flatten(2, 1 + degree)
@@ -56,7 +58,7 @@ def test_it_is_the_integral_over_the_field(energy, degree, shape, spacing) -> No
     assert float(energy(control, shape, spacing, size)) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize(("shape", "spacing"), [((4, 3), (2.3, 3.0)), ((1, 3, 2), (2.0, 2.5, 1.5))])
+@pytest.mark.parametrize(("shape", "spacing"), [((4, 3), (2.3, 3.0)), ((9,), (2.5,))])
 @pytest.mark.parametrize("energy", [spline_diffusion, spline_bending_energy])
 def test_it_has_its_exact_gradients(energy, shape, spacing) -> None:  # type: ignore[no-untyped-def]
     control = _control(shape, spacing, 0)[:1].requires_grad_()
