@@ -53,7 +53,10 @@ def mutual_information(
     wanted = [wants_gradient(image) for image in (x, y)]
     share = 1 / (len(x) * x.shape[1])
     with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
-        gradients = [torch.zeros(t.shape, dtype=_wide(t), device=t.device) if w else None for t, w in zip((x, y), wanted, strict=True)]
+        gradients = [
+            torch.zeros(t.shape, dtype=_wide(t), device=t.device) if w else None
+            for t, w in zip((x, y), wanted, strict=True)
+        ]
         value = torch.zeros((), dtype=torch.float64, device=x.device)
         for n in range(len(x)):
             for c in range(x.shape[1]):
@@ -100,19 +103,20 @@ def _wide(image: Tensor) -> torch.dtype:
     return torch.promote_types(image.dtype, torch.float32)
 
 
-def _information(histogram: Tensor, normalised: bool) -> tuple[Tensor, Tensor]:
-    """The loss of one histogram, and its derivative in each entry before the division by the sum."""
-    with torch.enable_grad():
-        joint = histogram.detach().requires_grad_()
-        p = joint / joint.sum()
-        x, y, both = _entropy(p.sum(1)), _entropy(p.sum(0)), _entropy(p)
-        value = both - x - y
-        if normalised:
-            value = 2 - (x + y) / both if bool(both > 0) else value * 0 + 1
-        (slope,) = torch.autograd.grad(value, joint)
-    return value.detach(), slope
+def _information(p: Tensor, normalised: bool) -> tuple[Tensor, Tensor]:
+    """The loss of one histogram of sum 1, and its derivative in each entry before it was divided by the sum."""
+    (x, of_x), (y, of_y), (both, of_both) = _entropy(p.sum(1)), _entropy(p.sum(0)), _entropy(p)
+    apart, of_apart = x + y, of_x[:, None] + of_y
+    if not normalised:
+        value, slope = both - apart, of_both - of_apart
+    elif bool(both > 0):
+        value, slope = 2 - apart / both, (apart / both * of_both - of_apart) / both
+    else:
+        value, slope = torch.ones_like(both), torch.zeros_like(p)
+    return value, slope - (p * slope).sum()
 
 
-def _entropy(p: Tensor) -> Tensor:
-    """In nats; an entry of 0 adds 0 and has a finite slope."""
-    return -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum()
+def _entropy(p: Tensor) -> tuple[Tensor, Tensor]:
+    """-Σ p log p in nats, and its derivative; an entry of 0 adds 0 and has a finite derivative."""
+    log = p.clamp(min=torch.finfo(p.dtype).tiny).log()
+    return -(p * log).sum(), -(log + 1)

@@ -95,3 +95,10 @@ def test_images_may_have_any_strides(name: str) -> None:
     value, other = PAIRS[name](x, y), PAIRS[name](*across)
     torch.testing.assert_close(other, value)
     torch.testing.assert_close(torch.autograd.grad(other, (x, y)), torch.autograd.grad(value, (x, y)))
+
+
+@every
+def test_it_can_be_computed_in_inference_mode_as_validation_does(name: str) -> None:
+    x, y = pair((1, 2, 7, 6))
+    with torch.inference_mode():
+        assert torch.equal(PAIRS[name](x, y), PAIRS[name](x.clone(), y.clone()))

@@ -11,9 +11,8 @@ from regnet.losses import Term
 from regnet.losses.term import FieldTerm, ImageTerm
 
 SHAPE = (8, 7, 6)
-TERMS = [
-    each for each in vars(losses).values() if inspect.isclass(each) and issubclass(each, Term) and each is not Term
-]
+CLASSES = [each for each in vars(losses).values() if inspect.isclass(each)]
+TERMS = [each for each in CLASSES if issubclass(each, Term) and each is not Term]
 IMAGES = [each for each in TERMS if issubclass(each, ImageTerm)]
 FUNCTIONS = {
     losses.MSE: losses.mse,
@@ -165,11 +164,9 @@ def test_landmarks_are_measured_in_mm_and_may_have_weights() -> None:
     assert losses.Landmarks()(outputs, {**batch, "points_weight": weight}) == losses.landmark_distance(*points, weight)
 
 
-@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("term", [each for each in TERMS if each not in IMAGES])
 def test_a_term_without_what_it_reads_says_what_it_needs(term: type[Term]) -> None:
     outputs, batch = _batch()
-    if issubclass(term, ImageTerm):
-        return
     with pytest.raises(ValueError, match=f"{term.__name__}.*(no '\\w+' output, only moved|needs '\\w+' in the batch)"):
         term()({"moved": outputs["moved"]}, {"fixed": batch["fixed"], "spacing": batch["spacing"]})
 
