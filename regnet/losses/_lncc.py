@@ -87,6 +87,8 @@ def correlation(
             for gradient, part in zip((gradient_x, gradient_y), found, strict=True):
                 if gradient is not None and part is not None:
                     core.of(gradient).copy_(part)
+            del found, part
+        del slab  # before the next one is made
     seen = total > 0
     inverse = torch.where(seen, 1 / total, 0)
     value = (seen.to(dtype) - alike * inverse).mean()

@@ -53,10 +53,7 @@ def mutual_information(
     wanted = [wants_gradient(image) for image in (x, y)]
     share = 1 / (len(x) * x.shape[1])
     with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
-        gradients = [
-            torch.zeros(t.shape, dtype=_wide(t), device=t.device) if w else None
-            for t, w in zip((x, y), wanted, strict=True)
-        ]
+        gradients = [_zeros(image) if wants else None for image, wants in zip((x, y), wanted, strict=True)]
         value = torch.zeros((), dtype=torch.float64, device=x.device)
         for n in range(len(x)):
             for c in range(x.shape[1]):
@@ -97,6 +94,10 @@ class MutualInformation(ImageTerm):
         return mutual_information(
             moved, fixed, self.bins, mask, self.range_moving, self.range_fixed, normalised=self.normalised
         )
+
+
+def _zeros(image: Tensor) -> Tensor:
+    return torch.zeros(image.shape, dtype=_wide(image), device=image.device)
 
 
 def _wide(image: Tensor) -> torch.dtype:
