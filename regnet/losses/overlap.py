@@ -1,9 +1,8 @@
 """How well soft label maps cover each other: 0 is exactly. For label maps and a field, see ``warped_labels``."""
 
-import torch
 from torch import Tensor
 
-from regnet.losses._analytic import attach, wants_gradient
+from regnet.losses._dice import SoftDice
 from regnet.losses._precision import full_precision
 from regnet.losses._weights import check_pair, weighted_mean
 
@@ -35,23 +34,8 @@ def soft_dice(x: Tensor, y: Tensor, mask: Tensor | None = None, denominator: str
     """
     mask = check_pair(x, y, mask, "label maps")
     check_denominator(denominator)
-    wanted = wants_gradient(x), wants_gradient(y)
-    with torch.no_grad():
-        both, either = x.new_zeros((2, *x.shape[:2]), dtype=torch.float64)
-        for label in range(x.shape[1]):
-            a, b = x[:, label].flatten(1), y[:, label].flatten(1)
-            w = None if mask is None else _of_label(mask, label)
-            both[:, label] = 2 * _total(a, b, w)
-            either[:, label] = (
-                _total(a, a, w) + _total(b, b, w)
-                if denominator == "squares"
-                else _total(a, None, w) + _total(b, None, w)
-            )
-        value, of_both, of_either = dice_of_sums(both, either)
-        slopes = 2 * of_both, of_either
-        gradient_x = _gradient(x, y, mask, *slopes, denominator) if wanted[0] else None
-        gradient_y = _gradient(y, x, mask, *slopes, denominator) if wanted[1] else None
-    return attach(value.to(x.dtype), (x, gradient_x), (y, gradient_y))
+    value: Tensor = SoftDice.apply(x, y, mask, denominator == "squares")
+    return value
 
 
 @full_precision
@@ -93,39 +77,3 @@ def check_smooth(smooth: float) -> None:
     """ValueError unless it is in (0, 1)."""
     if not 0 < smooth < 1:
         raise ValueError(f"smooth must be between 0 and 1: got {smooth}")
-
-
-def dice_of_sums(both: Tensor, either: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One minus the mean of ``both / either`` where ``either`` is not 0, and its derivatives in the two."""
-    present = either > 0
-    share = present / present.sum().clamp(min=1)
-    safe = torch.where(present, either, 1)
-    dice = both / safe
-    return ((1 - dice) * share).sum(), -share / safe, share * dice / safe
-
-
-def _gradient(
-    own: Tensor, other: Tensor, mask: Tensor | None, of_both: Tensor, of_either: Tensor, denominator: str
-) -> Tensor:
-    gradient = torch.empty_like(own)
-    for label in range(own.shape[1]):
-        a, b = (c[:, label].to(own.dtype).view(-1, *[1] * (own.dim() - 2)) for c in (of_both, of_either))
-        part = torch.mul(other[:, label], a, out=gradient[:, label])
-        if denominator == "squares":
-            part.addcmul_(own[:, label], 2 * b)
-        else:
-            part.add_(b)
-        if mask is not None:
-            part.mul_(mask[:, min(label, mask.shape[1] - 1)])
-    return gradient
-
-
-def _of_label(mask: Tensor, label: int) -> Tensor:
-    return mask[:, min(label, mask.shape[1] - 1)].flatten(1)
-
-
-def _total(a: Tensor, b: Tensor | None, weight: Tensor | None) -> Tensor:
-    """Σ a b weight per sample; those that are None left out."""
-    if weight is not None:
-        a = a * weight
-    return a.sum(1) if b is None else torch.einsum("ns,ns->n", a, b)

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from regnet.losses._analytic import attach, wants_gradient
+from regnet.losses._dice import dice_of_sums
 from regnet.losses._differences import check_flow
 from regnet.losses._precision import full_precision
 from regnet.losses._votes import Slab, slabs
 from regnet.losses._weights import check_mask
-from regnet.losses.overlap import check_denominator, check_smooth, dice_of_sums
+from regnet.losses.overlap import check_denominator, check_smooth
 from regnet.losses.term import Tensors, Term, find, supplied
 
 
