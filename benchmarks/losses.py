@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def measured(size: Sequence[int], only: str, quick: bool) -> Iterator[Row]:
         if only in comparison.operation:
             yield from compare(comparison, comparison.peers, 1 if quick else comparison.repeats)
     if only in MEMORY and RESET.exists():
-        for name in ("monai", "neurite"):
+        for name in filter(find_spec, ("monai", "neurite")):
             yield memory(MEMORY, "lncc", size, name, (None, 6))
 
 
