@@ -54,6 +54,8 @@ def histogram(places: Sequence[Bins], weight: Tensor | None, bins: int) -> Tenso
         coordinates = _coordinates(places, part)
         value = torch.ones_like(coordinates[:, :1]) if weight is None else weight[part].double()[None, None, None]
         total += ops.push(value, coordinates, (bins, bins), order=3, bound="zero")[0, 0]
+        lost = coordinates.isnan().any(1, keepdim=True) & (value > 0)  # NaN has no place, and must reach the loss
+        total += torch.where(lost.any(), torch.nan, 0.0)
     return total / total.sum()
 
 

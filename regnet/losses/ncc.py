@@ -48,7 +48,8 @@ def _centred(image: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     centred = image - (share * image).sum(2, keepdim=True)
     centred = centred - (share * centred).sum(2, keepdim=True)  # what rounding left of the first mean
     variance = (share * centred.square()).sum(2)
-    return centred, variance, variance > _FLAT * (share * image.square()).sum(2)
+    # told so that NaN is no rounding, and reaches the loss
+    return centred, variance, ~(variance <= _FLAT * (share * image.square()).sum(2))
 
 
 class NCC(ImageTerm):

@@ -61,6 +61,7 @@ def warped_dice(
                 slope = own[n][part.labels] * (2 * part.alike() if squares else 1)
                 slope += hit[n][part.labels] * (part.labels == part.fixed[part.mixed])
                 _scatter(gradient[n], part, slope)
+        value += 0 * flow.sum()  # NaN samples no label, and must reach the loss
     return attach(value.to(flow.dtype), (flow, gradient))
 
 
@@ -99,7 +100,8 @@ def warped_cross_entropy(
         inverse = torch.where(weights > 0, 1 / weights, 0) / len(flow)
         if gradient is not None:
             gradient *= inverse.to(flow.dtype).view(-1, *[1] * (flow.dim() - 1))
-    return attach((total * inverse).sum().to(flow.dtype), (flow, gradient))
+        value = (total * inverse).sum() + 0 * flow.sum()  # NaN samples no label, and must reach the loss
+    return attach(value.to(flow.dtype), (flow, gradient))
 
 
 def _check(
@@ -115,7 +117,7 @@ def _check(
             )
     if fixed.shape[2:] != flow.shape[2:]:
         raise ValueError(f"fixed labels and flow must share a grid: got {tuple(fixed.shape)} and {tuple(flow.shape)}")
-    chosen = fixed.unique() if labels is None else torch.tensor(sorted(set(labels)), device=fixed.device)
+    chosen = fixed.long().unique() if labels is None else torch.tensor(sorted(set(labels)), device=fixed.device)
     return check_mask(mask, fixed, "labels"), chosen[chosen != 0].long() if labels is None else chosen.long()
 
 

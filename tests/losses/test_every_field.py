@@ -95,3 +95,10 @@ def test_fields_sizes_and_masks_that_do_not_fit_are_refused(name: str) -> None:
     for mask in (torch.ones(4, 4), torch.ones(1, 2, 4, 4), torch.ones(1, 1, 4, 5)):
         with pytest.raises(ValueError, match="mask must be"):
             FIELDS[name](flow, 1.0, mask)
+
+
+@every
+def test_nan_reaches_the_loss(name: str) -> None:
+    flow = field((1, 2, 7, 6))
+    flow[0, 0, 3, 3] = torch.nan
+    assert FIELDS[name](flow).isnan()

@@ -102,3 +102,12 @@ def test_it_can_be_computed_in_inference_mode_as_validation_does(name: str) -> N
     x, y = pair((1, 2, 7, 6))
     with torch.inference_mode():
         assert torch.equal(PAIRS[name](x, y), PAIRS[name](x.clone(), y.clone()))
+
+
+@every
+def test_nan_reaches_the_loss(name: str) -> None:
+    # C-36: training stops on it, so no loss may leave it out
+    x, y = pair((1, 2, 7, 6))
+    x[0, 0, 3, 3] = torch.nan
+    assert PAIRS[name](x, y).isnan()
+    assert PAIRS[name](y, x).isnan()

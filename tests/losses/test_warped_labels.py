@@ -102,6 +102,13 @@ def test_half_precision_fields_are_read_in_float32() -> None:
     assert value.item() == pytest.approx(float(warped_dice(moving, fixed, half.detach().double())), rel=1e-5)
 
 
+def test_nan_reaches_the_loss() -> None:
+    moving, fixed, flow, _ = _problem((7, 6))
+    flow[0, 0, 3, 3] = torch.nan
+    for loss in (warped_dice, warped_cross_entropy):
+        assert loss(moving, fixed, flow).isnan()
+
+
 def test_labels_that_are_no_integers_or_on_another_grid_are_refused() -> None:
     moving, fixed, flow, _ = _problem((7, 6))
     for loss in (warped_dice, warped_cross_entropy):
