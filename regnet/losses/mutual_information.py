@@ -110,10 +110,10 @@ def _information(p: Tensor, normalised: bool) -> tuple[Tensor, Tensor]:
     apart, of_apart = x + y, of_x[:, None] + of_y
     if not normalised:
         value, slope = both - apart, of_both - of_apart
-    elif bool(both > 0):
-        value, slope = 2 - apart / both, (apart / both * of_both - of_apart) / both
-    else:
+    elif bool(both == 0):
         value, slope = torch.ones_like(both), torch.zeros_like(p)
+    else:
+        value, slope = 2 - apart / both, (apart / both * of_both - of_apart) / both
     return value, slope - (p * slope).sum()
 
 
