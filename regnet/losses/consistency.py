@@ -75,6 +75,7 @@ class GradICON(FieldTerm):
 
     choices = ("displacement",)
     swaps = True
+    unit = "none: mm per mm"
 
     def forward(self, outputs: Tensors, batch: Tensors) -> Tensor:
         flow, size = self.field(outputs, batch)
