@@ -4,6 +4,7 @@ from regnet.losses.consistency import GradICON, InverseConsistency, gradicon, in
 from regnet.losses.folding import Folding, LogJacobian, folding_penalty, log_jacobian
 from regnet.losses.intensity import MAE, MSE, Charbonnier, GemanMcClure, charbonnier, geman_mcclure, mae, mse
 from regnet.losses.kl import KL, kl_divergence
+from regnet.losses.labels import CrossEntropy, SoftDice
 from regnet.losses.landmarks import Landmarks, landmark_distance
 from regnet.losses.lncc import LNCC, lncc
 from regnet.losses.mind import MIND, mind, mind_descriptor
@@ -16,7 +17,7 @@ from regnet.losses.regularity import bending_energy, diffusion, elastic, total_v
 from regnet.losses.smoothness import BendingEnergy, Diffusion, Elastic, TotalVariation
 from regnet.losses.spline import spline_bending_energy, spline_diffusion
 from regnet.losses.term import Term
-from regnet.losses.warped_labels import CrossEntropy, SoftDice, warped_cross_entropy, warped_dice
+from regnet.losses.warped_labels import warped_cross_entropy, warped_dice
 
 __all__ = [
     "KL",

@@ -1,12 +1,9 @@
 """The local correlation and its gradients, slab by slab: few fields at a time, whatever the size of the images."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from regnet import ops
+from regnet.losses._window import Range, Window, product
 
 _FLAT = 1e-6
 """A window is flat where its variance is at most this share of the image's variance plus the window's mean square.
@@ -25,36 +22,6 @@ _SLABS = 5
 """Into how many slabs a large image is cut at least; more would compute more margins than they save memory."""
 
 
-@dataclass(frozen=True)
-class Window:
-    """Shape of the neighbourhood: a box of ``widths`` voxels, applied ``passes`` times in turn."""
-
-    widths: tuple[int, ...]
-    passes: int
-    squared: bool
-
-    def sum(self, image: Tensor) -> Tensor:
-        """Weighted sum over the window around each voxel, nothing outside the image."""
-        for _ in range(self.passes):
-            image = ops.box_sum(image, self.widths)
-        return image
-
-    def weights(self, shape: Sequence[int], like: Tensor) -> list[Tensor]:
-        """Total weight of the window around each voxel as factors along each axis; less at the faces."""
-        factors = []
-        for axis, size in enumerate(shape):
-            ones = torch.ones((1, 1, size), dtype=torch.float64, device=like.device)
-            for _ in range(self.passes):
-                ones = ops.box_sum(ones, self.widths[axis])
-            factors.append(ones.to(like.dtype).view(-1, *[1] * (len(shape) - 1 - axis)))
-        return factors
-
-    @property
-    def reach(self) -> int:
-        """Voxels along the first axis from the centre to the last one that counts."""
-        return self.passes * (self.widths[0] // 2)
-
-
 def correlation(
     x: Tensor, y: Tensor, window: Window, mask: Tensor | None, wants_x: bool, wants_y: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -69,13 +36,13 @@ def correlation(
     size = x.shape[2]
     thick = size if x[0, 0].numel() <= _SMALL else max(2 * window.reach, -(-size // _SLABS))
     for start in range(0, size, thick):
-        core = _Range(start, min(start + thick, size))
+        core = Range(start, min(start + thick, size))
         margin = core.wider(2 * window.reach, size)
         slab = _Slab(
             _standardise(x, moments_x, margin),
             _standardise(y, moments_y, margin),
             None if weight is None else margin.of(weight),
-            None if weights is None else _product([margin.of(weights[0], 0), *weights[1:]]),
+            None if weights is None else product([margin.of(weights[0], 0), *weights[1:]]),
             window,
             core.wider(window.reach, size).within(margin),
         )
@@ -99,23 +66,6 @@ def correlation(
     return value, gradient_x, gradient_y
 
 
-@dataclass(frozen=True)
-class _Range:
-    """From and to along the first spatial axis."""
-
-    start: int
-    stop: int
-
-    def wider(self, by: int, size: int) -> "_Range":
-        return _Range(max(self.start - by, 0), min(self.stop + by, size))
-
-    def within(self, outer: "_Range") -> "_Range":
-        return _Range(self.start - outer.start, self.stop - outer.start)
-
-    def of(self, image: Tensor, dim: int = 2) -> Tensor:
-        return image.narrow(dim, self.start, self.stop - self.start)
-
-
 class _Slab:
     """Statistics of each window whose centre lies in ``centres``.
 
@@ -124,7 +74,7 @@ class _Slab:
     """
 
     def __init__(
-        self, x: Tensor, y: Tensor, weight: Tensor | None, count: Tensor | None, window: Window, centres: _Range
+        self, x: Tensor, y: Tensor, weight: Tensor | None, count: Tensor | None, window: Window, centres: Range
     ) -> None:
         self.x, self.y, self.weight, self.window, self.centres = x, y, weight, window, centres
         if count is None:
@@ -153,19 +103,19 @@ class _Slab:
             self.seen, self.alike = self.seen.mul(weight), self.alike.mul_(weight)
             self.factor *= weight
 
-    def sums(self, core: _Range) -> tuple[Tensor, Tensor]:
+    def sums(self, core: Range) -> tuple[Tensor, Tensor]:
         """Per sample: weight of the windows that count, and their correlation; centred in ``core``."""
         sums = (core.of(self.seen).flatten(1).sum(1), core.of(self.alike).flatten(1).sum(1))
         del self.seen, self.alike
         return sums
 
-    def gradients(self, core: _Range, wants_x: bool, wants_y: bool) -> tuple[Tensor | None, Tensor | None]:
+    def gradients(self, core: Range, wants_x: bool, wants_y: bool) -> tuple[Tensor | None, Tensor | None]:
         """Of the summed correlation in the standardised images, in ``core``; half of it for squares.
 
         A window's correlation depends on x_i as factor * [(y_i - mean_y) - slope_x (x_i - mean_x)]; the sum over the
         windows that hold voxel i is a window sum again.
         """
-        inner = _Range(core.start - self.centres.start, core.stop - self.centres.start)
+        inner = Range(core.start - self.centres.start, core.stop - self.centres.start)
         root, factor = self.centres.of(self.root), self.centres.of(self.factor)
         common = inner.of(self.window.sum(factor))
         scratch = torch.empty_like(factor)
@@ -201,7 +151,7 @@ def _moments(image: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     return mean, torch.where(square == 0, 0, square.rsqrt())
 
 
-def _standardise(image: Tensor, moments: tuple[Tensor, Tensor], where: _Range) -> Tensor:
+def _standardise(image: Tensor, moments: tuple[Tensor, Tensor], where: Range) -> Tensor:
     return (where.of(image) - moments[0]).mul_(moments[1])
 
 
@@ -214,11 +164,3 @@ def _inverse_variance(square: Tensor, mean: Tensor, count: Tensor) -> tuple[Tens
     variance = square.addcmul_(mean, mean, value=-1)
     seen = (variance > floor).to(variance.dtype)
     return torch.maximum(variance, floor, out=variance).reciprocal_().mul_(seen), seen
-
-
-def _product(factors: Sequence[Tensor]) -> Tensor:
-    """``(1, 1, *spatial)``."""
-    product = factors[0]
-    for factor in factors[1:]:
-        product = product * factor
-    return product[None, None]

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from regnet.losses._analytic import attach, wants_gradient
-from regnet.losses._lncc import Window, correlation
+from regnet.losses._lncc import correlation
 from regnet.losses._weights import check_pair
+from regnet.losses._window import Window
 from regnet.losses.term import ImageTerm, Tensors
 
 _PASSES = {"box": 1, "gaussian": 3}

@@ -1,7 +1,6 @@
 """How well the labels of the moving image, warped by the field, cover those of the fixed image: 0 is exactly."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +12,6 @@ from regnet.losses._precision import full_precision
 from regnet.losses._votes import Slab, slabs
 from regnet.losses._weights import check_mask
 from regnet.losses.overlap import check_denominator, check_smooth
-from regnet.losses.term import Tensors, Term, find, supplied
 
 
 @full_precision
@@ -160,39 +158,3 @@ def _scatter(gradient: Tensor, part: Slab, slope: Tensor) -> None:
     """Put the derivative in the field, from that in the shares, at the mixed voxels; the pure ones have none."""
     place = gradient.flatten(1)[:, part.where]
     place[:, part.mixed] = (part.slopes * (slope * part.weight[part.mixed])).sum(1)
-
-
-class _LabelTerm(Term):
-    choices = ("labels",)
-
-    def __init__(self, labels: Sequence[int] | None = None, **common: Any) -> None:
-        super().__init__(**common)
-        self.labels = labels
-
-    def arguments(self, outputs: Tensors, batch: Tensors) -> tuple[Tensor, Tensor, Tensor, Sequence[int] | None]:
-        maps = supplied(self, batch, "moving_labels"), supplied(self, batch, "fixed_labels")
-        return *maps, find(self, outputs, "displacement"), self.labels
-
-
-class SoftDice(_LabelTerm):
-    """:func:`warped_dice` of the batch's labels; ``labels``: which, None for those of the fixed image without 0."""
-
-    def __init__(self, denominator: str = "squares", **common: Any) -> None:
-        super().__init__(**common)
-        self.denominator = denominator
-
-    def forward(self, outputs: Tensors, batch: Tensors) -> Tensor:
-        return warped_dice(*self.arguments(outputs, batch), batch.get("fixed_mask"), self.denominator)
-
-
-class CrossEntropy(_LabelTerm):
-    """:func:`warped_cross_entropy` of the batch's labels; ``labels`` as in :class:`SoftDice`."""
-
-    unit = "nats"
-
-    def __init__(self, smooth: float = 0.01, **common: Any) -> None:
-        super().__init__(**common)
-        self.smooth = smooth
-
-    def forward(self, outputs: Tensors, batch: Tensors) -> Tensor:
-        return warped_cross_entropy(*self.arguments(outputs, batch), batch.get("fixed_mask"), self.smooth)
