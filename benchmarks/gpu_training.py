@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from gpu import smooth
-from peers import monai_integrate, monai_lncc, monai_warp, voxelmorph_integrate, voxelmorph_lncc, voxelmorph_warp
+from peers import monai_integrate, monai_lncc, monai_warp, neurite_lncc, voxelmorph_integrate, voxelmorph_warp
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -63,14 +63,14 @@ def peer(integrate: Callable, warp: Callable, lncc: Callable) -> Similarity:
     def similarity(moving: Tensor, fixed: Tensor, velocity: Tensor) -> Tensor:
         half = integrate(velocity, 7)()
         flow = 2 * F.interpolate(half, size=fixed.shape[2:], mode="trilinear", align_corners=True)
-        return lncc(warp(moving, flow)(), fixed)
+        return lncc(warp(moving, flow)(), fixed, 9)()
 
     return similarity
 
 
 WAYS: dict[str, Similarity] = {
     "regnet": ours,
-    "voxelmorph": peer(voxelmorph_integrate, voxelmorph_warp, voxelmorph_lncc),
+    "voxelmorph": peer(voxelmorph_integrate, voxelmorph_warp, neurite_lncc),
     "monai": peer(monai_integrate, monai_warp, monai_lncc),
 }
 

@@ -39,12 +39,12 @@ def measured(sizes: Sizes, only: str, names: Sequence[str], quick: bool) -> Iter
         if only in comparison.operation and peers:
             yield from compare(comparison, peers, 1 if quick else comparison.repeats)
     if only in MEMORY and "torch" in names and RESET.exists():
-        yield memory(sizes.volumes[-1])
+        yield memory(MEMORY, "warp", sizes.volumes[-1], "torch", (1, 0))
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[Row], what: str = "regnet.ops") -> Table:
     """All rows."""
-    out = Table(box=box.SIMPLE_HEAD, title=f"regnet.ops beside others, float32, CPU, torch {torch.__version__}")
+    out = Table(box=box.SIMPLE_HEAD, title=f"{what} beside others, float32, CPU, torch {torch.__version__}")
     for heading in HEADINGS:
         out.add_column(heading, justify="right" if heading in NUMBERS else "left", no_wrap=True)
     for row in rows:

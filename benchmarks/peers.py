@@ -141,20 +141,6 @@ def voxelmorph_warp(image: Tensor, flow: Tensor) -> Callable[[], Tensor]:
     return lambda: spatial_transform(image, flow)
 
 
-def voxelmorph_lncc(image: Tensor, other: Tensor) -> Tensor:
-    """Its loss over windows of 9 voxels."""
-    from neurite.nn.modules import NCC  # which voxelmorph sends one to
-
-    return -NCC(9)(image, other).mean()
-
-
-def monai_lncc(image: Tensor, other: Tensor) -> Tensor:
-    """Its loss over windows of 9 voxels."""
-    from monai.losses import LocalNormalizedCrossCorrelationLoss
-
-    return LocalNormalizedCrossCorrelationLoss(kernel_size=9)(image, other)
-
-
 def monai_integrate(velocity: Tensor, steps: int) -> Callable[[], Tensor]:
     """Scaling and squaring of the wheel on PyPI, which has no compiled sampler and calls ``grid_sample``."""
     block = _monai("DVF2DDF", num_steps=steps, padding_mode="border")
@@ -173,3 +159,55 @@ def _monai(name: str, **arguments: Any) -> Any:
         from monai.networks import blocks
 
         return getattr(blocks, name)(**arguments)
+
+
+# --- losses: MONAI's, and neurite's, where voxelmorph has its own ---------------------------------------------------
+
+
+def monai_lncc(x: Tensor, y: Tensor, window: int) -> Callable[[], Tensor]:
+    """Local correlation over a box."""
+    return _monai_loss("LocalNormalizedCrossCorrelationLoss", x, y, spatial_dims=3, kernel_size=window)
+
+
+def neurite_lncc(x: Tensor, y: Tensor, window: int) -> Callable[[], Tensor]:
+    """Local correlation over a box."""
+    from neurite.nn.functional import ncc
+
+    return lambda: 1 - ncc(x, y, window_size=window).mean()
+
+
+def monai_bending(flow: Tensor) -> Callable[[], Tensor]:
+    """Bending energy by central differences."""
+    return _monai_loss("BendingEnergyLoss", flow)
+
+
+def monai_dice(x: Tensor, y: Tensor) -> Callable[[], Tensor]:
+    """Soft Dice of channels, squares below."""
+    return _monai_loss("DiceLoss", x, y, squared_pred=True)
+
+
+def neurite_dice(x: Tensor, y: Tensor) -> Callable[[], Tensor]:
+    """Soft Dice of channels, squares below."""
+    from neurite.nn.functional import dice
+
+    return lambda: 1 - dice(x, y).mean()
+
+
+def warped_dice(moving: Tensor, fixed: Tensor, flow: Tensor, labels: int) -> Callable[[], Tensor]:
+    """As it is usually done: every label's indicator through ``grid_sample``, then neurite's Dice of them all."""
+    one_hot, truth = (F.one_hot(m[:, 0].long(), labels + 1).movedim(-1, 1)[:, 1:].float() for m in (moving, fixed))
+
+    def call() -> Tensor:
+        grid = normalised(ops.identity(flow.shape[2:]) + flow)
+        return neurite_dice(grid_sample(one_hot, grid)(), truth)()
+
+    return call
+
+
+def _monai_loss(name: str, *tensors: Tensor, **arguments: Any) -> Callable[[], Tensor]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from monai import losses
+
+        loss = getattr(losses, name)(**arguments)
+    return lambda: loss(*tensors)

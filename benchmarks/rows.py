@@ -115,10 +115,23 @@ def row(comparison: Comparison, peer: Peer, threads: int, took: dict[tuple[str, 
     )
 
 
-def memory(shape: Sequence[int]) -> Row:
-    """The peak memory of a warp and its backward."""
-    ours, theirs = (fields_beyond(who, shape, 2) for who in (OURS, "torch"))
-    return Row(MEMORY, size(shape), 2, "torch grid_sample", "fields", ours, theirs, ours, 1, 0, at_most=True)
+def memory(operation: str, task: str, shape: Sequence[int], peer: str, goal: tuple[float | None, float]) -> Row:
+    """The peak memory of a call and its backward beside a peer's; ``goal``: fields, None for no more than the peer."""
+    ours, theirs = (fields_beyond(task, who, shape, 2) for who in (OURS, peer))
+    must, aim = goal
+    return Row(
+        operation,
+        size(shape),
+        2,
+        peer,
+        "fields",
+        ours,
+        theirs,
+        ours,
+        theirs if must is None else must,
+        aim,
+        at_most=True,
+    )
 
 
 def size(shape: Sequence[int]) -> str:

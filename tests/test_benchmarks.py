@@ -33,6 +33,19 @@ def test_the_benchmark_runs_without_the_peers_and_tells_its_rows(tmp_path: Path)
         assert (row["figure"] is None) == (row["theirs"] is None)
 
 
+@pytest.mark.slow
+def test_the_benchmark_of_the_losses_runs_and_tells_its_rows(tmp_path: Path) -> None:
+    written = tmp_path / "rows.json"
+    words = [sys.executable, str(BENCHMARKS / "losses.py"), "--quick", "--json", str(written)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(written.read_text(encoding="utf-8"))
+    operations = {row["operation"] for row in rows}
+    for word in ("lncc", "bending_energy", "soft_dice", "warped_dice"):
+        assert any(word in operation for operation in operations), word
+    assert all(row["ours"] > 0 or row["unit"] == "fields" for row in rows)
+
+
 def test_the_benchmark_refuses_plain_torch() -> None:
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / "ops.py"), "--quick"],

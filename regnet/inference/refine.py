@@ -11,8 +11,7 @@ from regnet import ops
 from regnet.data.prepare import prepare, prepare_mask
 from regnet.data.spec import InputSpec
 from regnet.io.image import Image
-from regnet.losses.regularity import diffusion
-from regnet.losses.similarity import lncc
+from regnet.losses import diffusion, lncc
 from regnet.spatial.composite import chain
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid

@@ -1,4 +1,8 @@
-"""How rough a field is: 0 is a translation (diffusion) or an affine map (bending)."""
+"""How rough a field is: 0 is a translation, to the elastic energy also a small rotation, to the bending
+energy any affine map.
+
+Lengths are in mm: ``flow`` is in voxels, and ``voxel_size`` says how long those are.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,77 +11,148 @@ import torch
 from torch import Tensor
 
 from regnet.losses._analytic import attach, wants_gradient
+from regnet.losses._differences import VoxelSize, check_flow, check_voxel_size, least, mask_of_next, to_next
+from regnet.losses._precision import full_precision
+from regnet.losses._weights import check_mask, weighted_mean
 
-VoxelSize = float | Sequence[float] | Tensor
+_POWERS = {"l1": 1, "l2": 2}
 
 
-def diffusion(flow: Tensor, voxel_size: VoxelSize = 1.0) -> Tensor:
+@full_precision
+def diffusion(flow: Tensor, voxel_size: VoxelSize = 1.0, mask: Tensor | None = None, norm: str = "l2") -> Tensor:
     """Mean squared first derivative, Σ_ij (∂u_i / ∂x_j)², u and x in mm: no unit, so the same at any resolution.
 
-    Forward differences. ``u = (2 x, 0)`` gives 4 in any number of dimensions and at any size.
+    Forward differences. ``u = (2 x, 0)`` gives 4 in any number of dimensions and at any size. With the norm "l1" it is
+    the mean of Σ_ij abs(∂u_i / ∂x_j), which gives 2 there and lets a field jump.
 
     Args:
         flow: ``(N, D, *spatial)``, voxels; a displacement or a velocity.
         voxel_size: mm; one, one per axis, or ``(N or 1, D)``. Only the ratios between axes matter.
+        mask: weight of each voxel, >= 0, ``(N or 1, 1, *spatial)``; a difference has the least weight of its voxels.
+            It is not differentiated.
+        norm: "l2" or "l1".
 
     Returns:
-        0-d: the mean over voxels and samples, in float64 if ``flow`` is, else in float32; its gradient is exact, and
-        differentiable no further.
+        0-d, >= 0: the mean over samples of each derivative's mean over its differences, in float64 if ``flow`` is, else
+        in float32; its gradient is exact, and differentiable no further.
 
     Raises:
-        ValueError: ``flow`` has not one channel per spatial axis, or ``voxel_size`` does not fit.
+        ValueError: ``flow`` has not one channel per spatial axis, ``voxel_size`` or ``mask`` does not fit, or an
+            unknown norm.
     """
-    return _mean_square(flow, [((axis,), 1.0) for axis in range(flow.dim() - 2)], voxel_size)
+    check_flow(flow)
+    if norm not in _POWERS:
+        raise ValueError(f"norm must be one of {', '.join(_POWERS)}: got {norm!r}")
+    return _mean_power(flow, [((axis,), 1.0) for axis in range(flow.dim() - 2)], voxel_size, mask, _POWERS[norm])
 
 
-def bending_energy(flow: Tensor, voxel_size: VoxelSize = 1.0) -> Tensor:
+@full_precision
+def bending_energy(flow: Tensor, voxel_size: VoxelSize = 1.0, mask: Tensor | None = None) -> Tensor:
     """Mean squared second derivative, Σ_ijk (∂²u_i / ∂x_j ∂x_k)², u and x in mm, in 1 / mm².
 
     Each mixed derivative counts twice, as the sum over j and k says. Second and crossed forward differences, exact for
     quadratic fields; an axis of fewer points than a difference needs adds nothing.
 
-    Args:
-        flow: ``(N, D, *spatial)``, voxels; a displacement or a velocity.
-        voxel_size: mm; one, one per axis, or ``(N or 1, D)``.
-
-    Returns:
-        0-d: the mean over voxels and samples, in float64 if ``flow`` is, else in float32; its gradient is exact, and
-        differentiable no further.
-
-    Raises:
-        ValueError: ``flow`` has not one channel per spatial axis, or ``voxel_size`` does not fit.
+    Arguments, reduction and errors as of :func:`diffusion`.
 
     Source:
         Rueckert et al., IEEE Transactions on Medical Imaging 1999.
     """
+    check_flow(flow)
     ndim = flow.dim() - 2
     pairs = [(j, k) for j in range(ndim) for k in range(j, ndim)]
-    return _mean_square(flow, [(pair, 1.0 if pair[0] == pair[1] else 2.0) for pair in pairs], voxel_size)
+    return _mean_power(flow, [(pair, 1.0 if pair[0] == pair[1] else 2.0) for pair in pairs], voxel_size, mask, 2)
 
 
-def _mean_square(flow: Tensor, terms: list[tuple[tuple[int, ...], float]], voxel_size: VoxelSize) -> Tensor:
-    """Σ weight · mean (difference along each of ``axes`` in turn)² over ``terms`` of (axes, weight)."""
-    if flow.dim() < 3 or flow.shape[1] != flow.dim() - 2:
-        raise ValueError(f"flow must be (N, D, *spatial) with one channel per spatial axis: got {tuple(flow.shape)}")
+@full_precision
+def total_variation(
+    flow: Tensor, voxel_size: VoxelSize = 1.0, mask: Tensor | None = None, smooth: float = 1e-3
+) -> Tensor:
+    """Mean length of the derivative, sqrt(Σ_ij (∂u_i / ∂x_j)² + smooth²) - smooth, u and x in mm: no unit.
+
+    Forward differences, where every axis has a next voxel. It lets a field have edges, along any direction.
+
+    Arguments, reduction and errors as of :func:`diffusion`; ``smooth`` > 0 rounds the tip off at 0.
+
+    Source:
+        Rudin, Osher and Fatemi, Physica D 1992.
+    """
+    square = _derivative(flow, voxel_size).square().sum((1, 2)).unsqueeze(1)
+    if not smooth > 0:
+        raise ValueError(f"smooth must be positive: got {smooth}")
+    return weighted_mean(square / ((square + smooth**2).sqrt() + smooth), _next(mask, flow))
+
+
+@full_precision
+def elastic(
+    flow: Tensor, voxel_size: VoxelSize = 1.0, mask: Tensor | None = None, mu: float = 1.0, lam: float = 0.0
+) -> Tensor:
+    """Linear elastic energy: mean of mu Σ_ij e_ij² + lam / 2 (Σ_i e_ii)², e = (∇u + ∇uᵀ) / 2, u and x in mm: no unit.
+
+    Forward differences, where every axis has a next voxel. A small rotation costs nothing.
+
+    Arguments, reduction and errors as of :func:`diffusion`; ``mu`` and ``lam`` are Lamé's parameters.
+
+    Source:
+        Christensen et al., IEEE Transactions on Image Processing 1996.
+    """
+    derivative = _derivative(flow, voxel_size)
+    strain = (derivative + derivative.transpose(1, 2)) / 2
+    volume = strain.diagonal(dim1=1, dim2=2).sum(-1)
+    density = mu * strain.square().sum((1, 2)) + lam / 2 * volume.square()
+    return weighted_mean(density.unsqueeze(1), _next(mask, flow))
+
+
+def _derivative(flow: Tensor, voxel_size: VoxelSize) -> Tensor:
+    """∂u_i / ∂x_j in mm per mm, ``(N, i, j, *spatial - 1)``."""
+    check_flow(flow)
+    size = check_voxel_size(voxel_size, flow)
+    ratio = size[:, :, None] / size[:, None, :]
+    return to_next(flow) * ratio.view(*ratio.shape, *[1] * (flow.dim() - 2))
+
+
+def _next(mask: Tensor | None, flow: Tensor) -> Tensor | None:
+    mask = check_mask(mask, flow[:, :1], "the channels of a flow like")
+    return None if mask is None else mask_of_next(mask.to(flow.dtype))
+
+
+def _mean_power(
+    flow: Tensor,
+    terms: Sequence[tuple[tuple[int, ...], float]],
+    voxel_size: VoxelSize,
+    mask: Tensor | None,
+    power: int,
+) -> Tensor:
+    """Σ weight · mean abs(difference along each of ``axes`` in turn) ** power over ``terms`` of (axes, weight)."""
+    size = check_voxel_size(voxel_size, flow)
+    mask = check_mask(mask, flow[:, :1], "the channels of a flow like")
     wanted = wants_gradient(flow)
     with torch.no_grad():
-        field = flow if flow.dtype == torch.float64 else flow.float()
-        size = _voxel_size(voxel_size, field)
-        value = field.new_zeros(())
-        gradient = torch.zeros_like(field) if wanted else None
+        value = flow.new_zeros(())
+        gradient = torch.zeros_like(flow) if wanted else None
         for axes, weight in terms:
-            difference = field
+            difference = flow
             for axis in axes:
                 difference = difference.diff(dim=axis + 2)
             if difference.numel() == 0:
                 continue
             per_channel = size / math.prod(size[:, axis : axis + 1] for axis in axes)
-            scale = weight * per_channel.square() / (len(field) * difference[0, 0].numel())
+            scale = weight * per_channel.abs() ** power / len(flow)
             flat = difference.flatten(2)
-            value += (scale * torch.einsum("ncs,ncs->nc", flat, flat)).sum()
+            if mask is None:
+                scale = scale / flat.shape[2]
+                slope = flat
+            else:
+                share = least(mask, axes).to(flow.dtype).flatten(2)
+                total = share.sum(2)
+                scale = scale / torch.where(total > 0, total, 1)
+                slope = flat * share
+            if power == 1:
+                slope = slope.sign() if mask is None else share * flat.sign()
+            value += (scale * torch.einsum("ncs,ncs->nc", slope, flat)).sum()
             if gradient is not None:
-                flat *= 2 * scale[..., None]
-                _add_transposed(gradient, flat.view_as(difference), axes)
+                slope = slope.mul_(power * scale[..., None])
+                _add_transposed(gradient, slope.view_as(difference), axes)
     return attach(value, (flow, gradient))
 
 
@@ -92,16 +167,3 @@ def _add_transposed(total: Tensor, difference: Tensor, axes: tuple[int, ...]) ->
     dim = axes[0] + 2
     total.narrow(dim, 1, difference.shape[dim]).add_(difference)
     total.narrow(dim, 0, difference.shape[dim]).sub_(difference)
-
-
-def _voxel_size(voxel_size: VoxelSize, flow: Tensor) -> Tensor:
-    """``(N or 1, D)``."""
-    ndim = flow.shape[1]
-    size = torch.as_tensor(voxel_size, dtype=flow.dtype, device=flow.device)
-    if size.dim() == 0:
-        size = size.expand(1, ndim)
-    elif size.dim() == 1:
-        size = size[None]
-    if size.shape not in ((1, ndim), (len(flow), ndim)) or not bool((size > 0).all()):
-        raise ValueError(f"voxel_size must be positive, one, {ndim}, or (N, {ndim}): got {voxel_size}")
-    return size

@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 import regnet
 from regnet.errors import InputError
+from regnet.losses import Objective
 from regnet.models import Registration
 from regnet.training.measure import measure
 
@@ -24,7 +25,7 @@ class RegistrationModule(pl.LightningModule):
     Args:
         model: the model.
         loss: called as ``loss(outputs, batch)``, returns the total and the raw value of each term
-            (``regnet.losses.Objective``).
+            (``regnet.losses.Objective``, whose weighted values and units are logged too).
         optimizer: makes the optimiser from the parameters.
         scheduler: makes the learning-rate schedule from the optimiser; it steps once an epoch.
         model_config: the plain dictionary that ``regnet.models.build`` makes ``model`` from. It goes into every
@@ -64,6 +65,12 @@ class RegistrationModule(pl.LightningModule):
         """What the model says; see ``Registration``."""
         outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix)
         return outputs
+
+    def on_fit_start(self) -> None:
+        """Tell every term of the loss, and in which unit it counts."""
+        if isinstance(self.loss, Objective):
+            for line in self.loss.describe():
+                self.print(f"loss.terms.{line}")
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Loss of one batch.
@@ -123,6 +130,8 @@ class RegistrationModule(pl.LightningModule):
     def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
         own = batch.get("source"), batch.get("matrix")
         outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own)
+        if isinstance(self.loss, Objective) and self.loss.wants_swap(outputs):
+            outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"])["displacement"]
         total, terms = self.loss(outputs, batch)
         if not total.isfinite():
             pairs = ", ".join(map(str, batch.get("id", ["?"])))
@@ -130,6 +139,9 @@ class RegistrationModule(pl.LightningModule):
                 f"epoch {self.current_epoch}, step {self.global_step}: the loss of pair {pairs} is {total.item()}; "
                 "training stops before the weights are lost: check the images of this pair, or lower the learning rate"
             )
+        if isinstance(self.loss, Objective):
+            weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms).items()}
+            terms = {**terms, **weighted}
         terms = {"loss": total, **terms}
         self.log_dict({f"{stage}/{name}": value.detach() for name, value in terms.items()}, **_per_epoch(batch))
         return outputs, total

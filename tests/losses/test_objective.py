@@ -6,7 +6,8 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from regnet.losses import LNCC, MSE, Diffusion, Objective, diffusion, mse
+from regnet import ops
+from regnet.losses import LNCC, MSE, BendingEnergy, Diffusion, GradICON, Objective, diffusion, mse
 
 
 def _pair() -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -49,6 +50,56 @@ def test_hydra_builds_an_objective_and_null_switches_a_term_off() -> None:
     assert isinstance(objective.terms["similarity"], LNCC) and objective.terms["smoothness"].weight == 0.3
     total, _ = objective(*_pair())
     assert total.isfinite()
+
+
+def _image_pair() -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    outputs, batch = _pair()
+    batch["moving"] = torch.rand(1, 1, 8, 7, generator=torch.Generator().manual_seed(2))
+    outputs["displacement"] = ops.integrate(outputs["velocity"], bound="replicate")
+    return outputs, batch
+
+
+def test_a_level_looks_at_the_halved_grid() -> None:
+    outputs, batch = _image_pair()
+    objective = Objective({"fine": MSE(), "coarse": MSE(level=1), "coarser": MSE(level=2)})
+    _, values = objective(outputs, batch)
+    half = [ops.resize(image, (4, 4), bound="replicate") for image in (outputs["moved"], batch["fixed"])]
+    quarter = [ops.resize(image, (2, 2), bound="replicate") for image in half]
+    assert values == {"fine": mse(outputs["moved"], batch["fixed"]), "coarse": mse(*half), "coarser": mse(*quarter)}
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_both_directions_are_the_mean_of_there_and_back(level: int) -> None:
+    outputs, batch = _image_pair()
+    there = Objective({"it": MSE(level=level)})(outputs, batch)[0]
+    back_flow = ops.integrate(-outputs["velocity"], bound="replicate")
+    back_moved = ops.warp(batch["fixed"], back_flow, bound="replicate", extrapolate="edge")
+    view = ops.warp(torch.ones_like(batch["fixed"]), back_flow, bound="replicate", extrapolate="edge")
+    exchanged = {"moved": back_moved, "moved_view": view}, {"fixed": batch["moving"]}
+    back = Objective({"it": MSE(level=level)})(*exchanged)[0]
+    both = Objective({"it": MSE(level=level, both_directions=True)})(outputs, batch)[0]
+    torch.testing.assert_close(both, (there + back) / 2)
+
+
+def test_the_answer_to_the_pair_exchanged_is_asked_for_where_a_term_needs_it() -> None:
+    field = {"displacement": torch.zeros(1, 2, 8, 7)}
+    both = Objective({"it": MSE(both_directions=True)})
+    assert not Objective({"it": MSE()}).wants_swap(field)
+    assert both.wants_swap(field) and not both.wants_swap({**field, "velocity": field["displacement"]})
+    assert Objective({"it": GradICON()}).wants_swap({**field, "velocity": field["displacement"]})
+
+
+def test_it_tells_each_term_with_its_unit() -> None:
+    class Plain(nn.Module):
+        pass
+
+    objective = Objective({"a": LNCC(window=5), "b": BendingEnergy(weight=0.5), "c": BendingEnergy(units="voxels")})
+    assert objective.describe() == [
+        "a: LNCC(weight=1.0, on='image', window=5) [no unit]",
+        "b: BendingEnergy(weight=0.5, on='velocity') [1/mm²]",
+        "c: BendingEnergy(weight=1.0, on='velocity', units='voxels') [1/voxels²]",
+    ]
+    assert Objective({"mine": Plain()}).describe() == ["mine: Plain() [no unit]"]
 
 
 def test_an_objective_without_terms_is_refused() -> None:

@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import MultiStepLR, ReduceLROnPlateau
 import regnet
 from regnet.errors import InputError
 from regnet.io import read_checkpoint
+from regnet.losses import LNCC, GradICON, Objective
 from regnet.models import build
 from tests.training import tiny
 
@@ -36,7 +37,24 @@ def test_a_plain_trainer_learns_and_logs_every_term(tmp_path):
     assert last["val/loss"] < 0.8 * first["val/loss"]
     assert last["val/dice"] > first["val/dice"]
     assert last["val/epe"] < first["val/epe"]
-    assert {"train/loss", "train/similarity", "train/lr"} <= _rows(tmp_path, "train/loss")[-1].keys()
+    row = _rows(tmp_path, "train/loss")[-1]
+    assert {"train/loss", "train/similarity", "train/lr"} <= row.keys()
+    for name, term in module.loss.terms.items():
+        assert float(row[f"train/weighted/{name}"]) == pytest.approx(term.weight * float(row[f"train/{name}"]))
+
+
+def test_a_run_tells_its_terms_and_asks_for_the_pair_exchanged_where_one_needs_it(tmp_path, capsys):
+    module = tiny.module()
+    terms = {"similarity": LNCC(window=5, both_directions=True, level=1), "consistency": GradICON(weight=0.1)}
+    module.loss = Objective(terms)
+    calls = []
+    module.model.network.register_forward_pre_hook(lambda _, pair: calls.append(pair))
+    tiny.trainer(tmp_path, 1, num_sanity_val_steps=0).fit(module, tiny.loader(), tiny.loader())
+    told = capsys.readouterr().out
+    assert "loss.terms.consistency: GradICON(weight=0.1, on='displacement') [none: mm per mm]" in told
+    assert len(calls) == 2 * 2 * len(tiny.loader())  # twice a pair, in training and in validation
+    assert torch.equal(calls[0][0], calls[1][1]) and torch.equal(calls[0][1], calls[1][0])
+    assert float(_rows(tmp_path, "train/consistency")[-1]["train/consistency"]) > 0
 
 
 def test_a_checkpoint_alone_rebuilds_the_model(tmp_path):

@@ -1,0 +1,56 @@
+"""Masks: the weight of each voxel, the checks of shapes, and means over what counts."""
+
+import torch
+from torch import Tensor
+
+
+def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") -> Tensor | None:
+    """Refuse two images and a mask of shapes that do not fit.
+
+    Args:
+        x, y: ``(N, C, *spatial)``.
+        mask: ``(N or 1, C or 1, *spatial)``.
+        what: their name in the message.
+
+    Returns:
+        The mask, which no loss differentiates.
+
+    Raises:
+        ValueError: they do not fit.
+    """
+    if x.dim() < 3 or x.shape != y.shape:
+        raise ValueError(
+            f"{what} must both be (N, C, *spatial) of one shape: got {tuple(x.shape)} and {tuple(y.shape)}"
+        )
+    return check_mask(mask, x, what)
+
+
+def check_mask(mask: Tensor | None, like: Tensor, what: str) -> Tensor | None:
+    """The mask, detached, if it is ``(N or 1, C or 1, *spatial)`` of ``like``; ValueError if not."""
+    if mask is None:
+        return None
+    fits = mask.dim() == like.dim() and mask.shape[2:] == like.shape[2:]
+    if not fits or mask.shape[0] not in (1, like.shape[0]) or mask.shape[1] not in (1, like.shape[1]):
+        raise ValueError(
+            f"mask must be (N or 1, C or 1, *spatial) for {what} {tuple(like.shape)}: got {tuple(mask.shape)}"
+        )
+    return mask.detach()
+
+
+def weighted_mean(values: Tensor, mask: Tensor | None) -> Tensor:
+    """Mean over samples of each sample's mean over its mask; a sample with an empty mask adds 0.
+
+    Args:
+        values: ``(N, C, *spatial)``.
+        mask: weight of each voxel, >= 0, ``(N or 1, C or 1, *spatial)``. What it weighs with 0 is not even read, so
+            that it may be NaN.
+
+    Returns:
+        0-d.
+    """
+    if mask is None:
+        return values.mean()
+    weight = mask.to(values.dtype).expand_as(values).flatten(1)
+    total = weight.sum(1)
+    seen = torch.where(weight > 0, values.flatten(1), 0)
+    return ((weight * seen).sum(1) / torch.where(total > 0, total, 1)).mean()
