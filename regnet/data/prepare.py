@@ -71,8 +71,8 @@ def prepare_source(image: Image, spec: InputSpec, grid: Grid) -> Prepared:
     Args:
         image: as read.
         spec: the model's input contract.
-        grid: of the fixed image; where it is coarser than the image, voxels are averaged to its spacing along the
-            image's own axes. Nothing is interpolated.
+        grid: of the fixed image; where it is coarser than the image, that is smoothed and sampled at its spacing
+            along the image's own axes. Otherwise voxels stay as they are.
 
     Returns:
         As :func:`prepare`; in view everywhere.
