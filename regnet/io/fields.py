@@ -18,7 +18,7 @@ from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 
 SUFFIXES = (".nii", ".nii.gz")
-_PART = 1 << 16  # voxels
+_PART = 1 << 20  # voxels
 
 
 def is_field(shape: tuple[int, ...]) -> bool:
