@@ -44,7 +44,7 @@ def read(path: Path, sure: bool = False) -> Displacement:
             f"{path}: intent {intent} does not say which way the components point; "
             f"{VECTOR} (LPS mm, ITK and ANTs) or {DISPLACEMENT} (RAS mm) is needed"
         )
-    return from_mm(components if intent == DISPLACEMENT else to_lps(components), grid, outside="identity")
+    return from_mm(components, grid, outside="identity", lps=intent != DISPLACEMENT)
 
 
 def write(path: Path, transform: Transform, like: Image | Grid | None, overwrite: bool) -> None:

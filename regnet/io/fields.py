@@ -1,5 +1,6 @@
 """What the formats of fields share: vectors in a NIfTI file, and the displacement they mean."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 
 SUFFIXES = (".nii", ".nii.gz")
+_PART = 1 << 20  # voxels
 
 
 def is_field(shape: tuple[int, ...]) -> bool:
@@ -51,7 +53,7 @@ def vectors(image: Any, path: Path) -> tuple[Tensor, Grid]:
         raise InputError(f"{path}: unusable geometry ({error})") from error
     numbers = np.moveaxis(load_numbers(image, path, np.float32).reshape(*grid.shape, ndim), -1, 0)
     found = torch.from_numpy(np.ascontiguousarray(numbers))
-    if not bool(torch.isfinite(found).all()):
+    if not all(math.isfinite(end) for end in torch.aminmax(found)):
         raise InputError(f"{path}: the field has values that are NaN or infinite")
     return found, grid
 
@@ -68,10 +70,22 @@ def open_nifti(path: Path) -> Any:
     return image
 
 
-def from_mm(ras: Tensor, grid: Grid, outside: str) -> Displacement:
-    """The map that adds the vectors ``(D, *grid.shape)``, RAS mm, at the voxels of a grid."""
-    to_voxel = torch.linalg.inv(grid.affine[:-1, :-1]).to(ras.dtype)
-    return Displacement(torch.tensordot(to_voxel, ras, dims=1), grid, outside)
+def from_mm(mm: Tensor, grid: Grid, outside: str, lps: bool = False) -> Displacement:
+    """The map that adds the vectors ``(D, *grid.shape)`` at the voxels of a grid.
+
+    Args:
+        mm: along RAS, or along LPS; overwritten, in parts, since a field is large.
+        grid: where they lie.
+        outside: as :class:`Displacement`.
+        lps: whether they are along LPS.
+    """
+    to_voxel = torch.linalg.inv(grid.affine[:-1, :-1]).to(mm.dtype)
+    if lps:
+        to_voxel[:, :2] *= -1
+    flow = mm.contiguous()
+    for part in flow.flatten(1).split(_PART, dim=1):
+        part.copy_(to_voxel @ part)
+    return Displacement(flow, grid, outside)
 
 
 def from_places(there: Tensor, space: Grid, grid: Grid, outside: str = "edge") -> Displacement:

@@ -51,6 +51,8 @@ def write(path: Path, records: Sequence[Record]) -> None:
 
 
 def _record(group: h5py.Group) -> Record:
+    if group[_KIND].size != 1:  # any number of words may be claimed, and would be made
+        raise ValueError(f"{_KIND} of {group[_KIND].size} words, one is needed")
     kind = np.asarray(group[_KIND]).ravel()[0]
     kind = kind.decode("ascii") if isinstance(kind, bytes) else str(kind)
     if kind.startswith(COMPOSITE):
