@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 import regnet
 from regnet.errors import InputError
-from regnet.models import Registration
+from regnet.models import Model
 from regnet.training.measure import measure
 
 Batch = Mapping[str, Any]
@@ -35,7 +35,7 @@ class RegistrationModule(pl.LightningModule):
 
     def __init__(
         self,
-        model: Registration,
+        model: Model,
         loss: nn.Module,
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = partial(torch.optim.Adam, lr=1e-3),  # noqa: B008
         scheduler: Callable[[Optimizer], LRScheduler] | None = None,
@@ -54,7 +54,7 @@ class RegistrationModule(pl.LightningModule):
         self.save_hyperparameters({name: value for name, value in about.items() if value is not None})
 
     def forward(self, moving: Tensor, fixed: Tensor, view: Tensor | None = None) -> dict[str, Tensor]:
-        """What the model says; see ``Registration``."""
+        """What the model says; see ``Model``."""
         outputs: dict[str, Tensor] = self.model(moving, fixed, view)
         return outputs
 
