@@ -44,5 +44,6 @@ def shrink(image: Tensor, factor: int) -> Tensor:
     if factor == 1:
         return image
     pool = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[image.ndim - 3]
-    smaller: Tensor = pool(image, factor, factor, 0, True)
+    window = [min(factor, size) for size in image.shape[2:]]  # torch asks for one that fits
+    smaller: Tensor = pool(image, window, factor, ceil_mode=True)
     return smaller
