@@ -21,8 +21,8 @@ def block(ndim: int, in_channels: int, out_channels: int, stride: int = 1) -> nn
 class Merge(nn.Module):
     """Double the coarse features, put them beside the fine ones, and convolve both.
 
-    The convolution of two stacked tensors is the sum of two convolutions: so they are never stacked, which saves the
-    copy, and its memory until the backward pass.
+    The convolution of two stacked tensors is the sum of two convolutions: so they are never stacked, which saves time
+    and memory.
 
     Args:
         ndim: number of spatial axes.
@@ -39,8 +39,10 @@ class Merge(nn.Module):
         """``(N, out_channels, *spatial)`` of ``(N, coarse, *ceil(spatial / 2))`` and ``(N, fine, *spatial)``."""
         convolve = (F.conv1d, F.conv2d, F.conv3d)[fine.ndim - 3]
         one, other = self.layer.weight.split([self.coarse, self.layer.in_channels - self.coarse], dim=1)
-        out = convolve(double(coarse, fine.shape[2:]), one, self.layer.bias, padding=1)
-        return F.leaky_relu(out.add_(convolve(fine, other, padding=1)), SLOPE, inplace=True)
+        # In this order the backward pass is done with the doubled features before it begins with the fine ones.
+        out = convolve(fine, other, self.layer.bias, padding=1)
+        out = out.add_(convolve(double(coarse, fine.shape[2:]), one, padding=1))
+        return F.leaky_relu(out, SLOPE, inplace=True)
 
 
 def double(features: Tensor, shape: Sequence[int]) -> Tensor:
