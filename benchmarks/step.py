@@ -1,6 +1,7 @@
 """One step of training (forward, backward, optimiser) beside voxelmorph 0.3.4: seconds and peak memory.
 
-Usage: ``python benchmarks/step.py [--sizes 96x128x96 160x192x224] [--threads 2] [--repeats 3] [--json FILE]``
+Usage: ``python benchmarks/step.py [--sizes 96x128x96 160x192x224] [--threads 2] [--repeats 3] [--json FILE]``;
+voxelmorph asks for sizes that are multiples of 32.
 
 float32, one pair, a stationary velocity with 5 squarings, as many weights as voxelmorph's ``VxmPairwise`` by default
 (within 1 %), one loss in plain torch for all: mean squared difference and squared differences of the velocity. Times
@@ -152,6 +153,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows here")
     parser.add_argument("--peak", choices=MODELS, help="only print the peak memory of this model, in MB")
     args = parser.parse_args()
+    try:
+        peer()
+    except ImportError as error:
+        parser.error(f"{error}: pip install voxelmorph==0.3.4")
     torch.set_num_threads(args.threads)
     if args.peak:
         print(peak(args.peak, [int(n) for n in args.sizes[0].split("x")]))

@@ -89,3 +89,15 @@ def test_what_torch_and_simpleitk_warp_is_the_same_inside() -> None:
     sitk = pytest.importorskip("SimpleITK")
     theirs = torch.from_numpy(sitk.GetArrayFromImage(peers.simpleitk_warp(image, flow, 1)()))
     torch.testing.assert_close(theirs[inside], expected[0, 0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.usefixtures("beside")
+def test_the_models_of_the_step_benchmark_have_as_many_weights_as_voxelmorphs() -> None:
+    import step
+
+    for name in ("half", "full", "checkpointing"):
+        one = step.Step(name, (9, 8, 7))
+        before = [parameter.clone() for parameter in one.model.parameters()]
+        one()
+        assert all((was != now).any() for was, now in zip(before, one.model.parameters(), strict=True))
+        assert one.weights() == pytest.approx(105_017, rel=0.01)  # VxmPairwise(3, 1, 1) of voxelmorph 0.3.4
