@@ -54,6 +54,15 @@ def test_every_pair_of_a_batch_is_registered_by_itself(name):
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-4)
 
 
+def test_a_batch_of_four_volumes_is_no_shape():
+    # voxelmorph 0.3.4 takes a batch of D + 1 for an affine matrix when it composes; 3 images are tried above.
+    made = model("two_step", 3)
+    moving, fixed = torch.rand(2, 4, 1, 9, 10, 8)
+    with torch.no_grad():
+        together, first = (made(moving[:n], fixed[:n])["displacement"] for n in (4, 1))
+    torch.testing.assert_close(together[:1], first, rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in AFFINE])
 def test_background_may_be_padded_on_either_side(name):
     # 64 voxels are a multiple of every stride here. Far from the border, where convolutions see its zeros, the field
