@@ -112,3 +112,15 @@ def test_every_stage_of_measuring_a_pair_runs(tmp_path: Path) -> None:
     assert len(stages) > 8
     for stage in stages.values():
         stage()
+
+
+@pytest.mark.usefixtures("beside")
+def test_the_models_of_the_step_benchmark_have_as_many_weights_as_voxelmorphs() -> None:
+    import step
+
+    for name in ("half", "full", "checkpointing"):
+        one = step.Step(name, (9, 8, 7))
+        before = [parameter.clone() for parameter in one.model.parameters()]
+        one()
+        assert all((was != now).any() for was, now in zip(before, one.model.parameters(), strict=True))
+        assert one.weights() == pytest.approx(105_017, rel=0.01)  # VxmPairwise(3, 1, 1) of voxelmorph 0.3.4

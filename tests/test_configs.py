@@ -10,7 +10,7 @@ from hydra.utils import get_object, instantiate
 from omegaconf import OmegaConf
 
 from regnet.config import config_dir
-from regnet.models import Registration, build, describe
+from regnet.models import Model, build, describe
 from regnet.training.configuration import KEYS, check_keys
 
 FILES = sorted(
@@ -36,7 +36,7 @@ def test_every_file_composes_with_known_arguments_and_makes_its_object(group, na
     check_keys(config, get_object)
     block = config.get(group)
     if group == "model":
-        assert isinstance(build(block), Registration)
+        assert isinstance(build(block), Model)
         assert build(describe(block)).state_dict().keys() == build(block).state_dict().keys()
     elif group == "data":
         assert isinstance(instantiate(block, _convert_="all"), pl.LightningDataModule)

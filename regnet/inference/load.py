@@ -7,7 +7,7 @@ from pathlib import Path
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
 from regnet.io.checkpoint import read_checkpoint
-from regnet.models.registration import Registration
+from regnet.models.model import Model
 from regnet.models.registry import build
 
 _PREFIX = "model."
@@ -23,7 +23,7 @@ class LoadedModel:
         path: the checkpoint it came from.
     """
 
-    model: Registration
+    model: Model
     spec: InputSpec
     path: Path
 

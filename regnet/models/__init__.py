@@ -1,8 +1,27 @@
-"""Models: networks, heads, and the registration that joins them."""
+"""Models: networks, heads, and what joins them."""
 
-from regnet.models.heads import DisplacementHead, VelocityHead
-from regnet.models.networks import UNet
+from regnet.models.compositions import Cascade, Pyramid, Symmetric
+from regnet.models.heads import AffineHead, DisplacementHead, SplineHead, SplineVelocityHead, VelocityHead
+from regnet.models.model import Model
+from regnet.models.networks import DualStreamUNet, LargeKernelUNet, UNet
 from regnet.models.registration import Network, Registration
 from regnet.models.registry import build, describe
 
-__all__ = ["DisplacementHead", "Network", "Registration", "UNet", "VelocityHead", "build", "describe"]
+__all__ = [
+    "AffineHead",
+    "Cascade",
+    "DisplacementHead",
+    "DualStreamUNet",
+    "LargeKernelUNet",
+    "Model",
+    "Network",
+    "Pyramid",
+    "Registration",
+    "SplineHead",
+    "SplineVelocityHead",
+    "Symmetric",
+    "UNet",
+    "VelocityHead",
+    "build",
+    "describe",
+]

@@ -8,24 +8,34 @@ packages one trusts by name.
 import difflib
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
-from regnet.models.heads import DisplacementHead, VelocityHead
-from regnet.models.networks import UNet
+from regnet.models.compositions import Cascade, Pyramid, Symmetric
+from regnet.models.heads import AffineHead, DisplacementHead, SplineHead, SplineVelocityHead, VelocityHead
+from regnet.models.model import Model
+from regnet.models.networks import DualStreamUNet, LargeKernelUNet, UNet
 from regnet.models.registration import Registration
 
 REGISTRY: dict[str, type[nn.Module]] = {
     "registration": Registration,
+    "symmetric": Symmetric,
+    "cascade": Cascade,
+    "pyramid": Pyramid,
     "unet": UNet,
+    "large_kernel_unet": LargeKernelUNet,
+    "dual_stream_unet": DualStreamUNet,
     "displacement": DisplacementHead,
     "velocity": VelocityHead,
+    "spline": SplineHead,
+    "spline_velocity": SplineVelocityHead,
+    "affine": AffineHead,
 }
 
 
-def build(config: Mapping[str, Any], trust: Sequence[str] = ()) -> Registration:
+def build(config: Mapping[str, Any], trust: Sequence[str] = ()) -> Model:
     """Make the model that a plain dictionary describes, with fresh weights.
 
     Args:
@@ -37,14 +47,14 @@ def build(config: Mapping[str, Any], trust: Sequence[str] = ()) -> Registration:
         ValueError: unknown or untrusted class, unknown or missing argument, argument that is not a plain value.
     """
     model = _make(config, trust)
-    return model if isinstance(model, Registration) else Registration(model)
+    return model if isinstance(model, Model) else Registration(model)
 
 
 def describe(config: Mapping[str, Any], trust: Sequence[str] = ()) -> dict[str, Any]:
     """The same configuration with regnet's own classes named by their key, as checkpoints hold it."""
     keys = {cls: key for key, cls in REGISTRY.items()}
     cls = _find(config, trust)
-    parts = {name: describe(value, trust) if _names_class(value) else value for name, value in config.items()}
+    parts = {name: _each(value, lambda part: describe(part, trust)) for name, value in config.items()}
     return {**parts, "_target_": keys.get(cls, config["_target_"])}
 
 
@@ -56,8 +66,16 @@ def packages(config: Mapping[str, Any]) -> list[str]:
 def _targets(config: Any) -> Iterator[str]:
     if _names_class(config):
         yield str(config["_target_"])
-        for value in config.values():
+    if isinstance(config, Mapping | list | tuple):
+        for value in config.values() if isinstance(config, Mapping) else config:
             yield from _targets(value)
+
+
+def _each(value: Any, change: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """An argument of a model, each part that names a class changed: the argument itself, or those of a list."""
+    if isinstance(value, list | tuple):
+        return [_each(inner, change) for inner in value]
+    return change(value) if _names_class(value) else value
 
 
 def _names_class(value: Any) -> bool:
@@ -67,8 +85,8 @@ def _names_class(value: Any) -> bool:
 def _make(config: Mapping[str, Any], trust: Sequence[str]) -> nn.Module:
     cls = _find(config, trust)
     arguments = {name: value for name, value in config.items() if name != "_target_"}
-    if issubclass(cls, Registration):
-        arguments = {name: _make(value, trust) if _names_class(value) else value for name, value in arguments.items()}
+    if issubclass(cls, Model):
+        arguments = {name: _each(value, lambda part: _make(part, trust)) for name, value in arguments.items()}
     else:
         for name, value in arguments.items():
             _require_plain(config["_target_"], name, value)

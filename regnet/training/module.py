@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 import regnet
 from regnet.errors import InputError
 from regnet.losses import Objective
-from regnet.models import Registration
+from regnet.models import Model
 from regnet.training.measure import measure
 
 Batch = Mapping[str, Any]
@@ -36,7 +36,7 @@ class RegistrationModule(pl.LightningModule):
 
     def __init__(
         self,
-        model: Registration,
+        model: Model,
         loss: nn.Module,
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = partial(torch.optim.Adam, lr=1e-3),  # noqa: B008
         scheduler: Callable[[Optimizer], LRScheduler] | None = None,
@@ -62,7 +62,7 @@ class RegistrationModule(pl.LightningModule):
         source: Tensor | None = None,
         matrix: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """What the model says; see ``Registration``."""
+        """What the model says; see ``Model``."""
         outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix)
         return outputs
 

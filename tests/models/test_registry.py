@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from regnet.models import Registration, UNet, VelocityHead, build, describe
+from regnet.models import Cascade, Registration, UNet, VelocityHead, build, describe
+from regnet.models.registry import REGISTRY, packages
 
 CONFIG = {
     "_target_": "regnet.models.Registration",
@@ -96,3 +97,34 @@ def test_unknown_arguments_are_told_with_the_nearest():
         build({"_target_": "unet"})
     with pytest.raises(ValueError, match="needs a `_target_`"):
         build({"ndim": 2})
+
+
+def test_compositions_are_built_from_lists_of_models(theirs):
+    config = {"_target_": "regnet.models.Cascade", "factors": [2, 1], "stages": [CONFIG, {**CONFIG, "network": theirs}]}
+    config["stages"][1]["head"] = None
+    described = describe(config, ["theirnets"])
+    assert described["_target_"] == "cascade"
+    assert [stage["network"]["_target_"] for stage in described["stages"]] == ["unet", "theirnets.Net"]
+    assert packages(config) == ["regnet", "theirnets"]
+    model = build(described, ["theirnets"])
+    assert isinstance(model, Cascade) and isinstance(model.stages[0].network, UNet)
+    assert model(*torch.rand(2, 1, 1, 8, 9))["displacement"].shape == (1, 2, 8, 9)
+
+
+def test_untrusted_code_hides_in_no_list(theirs):
+    for stages in ([CONFIG, theirs], [[theirs]], [{"_target_": "os.getcwd"}]):
+        with pytest.raises(ValueError, match="outside regnet"):
+            build({"_target_": "cascade", "stages": stages})
+
+
+def test_a_stage_that_is_no_model_is_refused():
+    for stage in (CONFIG["network"], {"ndim": 2}, 3):
+        with pytest.raises(ValueError, match="a stage must be a whole model"):
+            build({"_target_": "cascade", "stages": [stage]})
+
+
+def test_every_key_names_a_public_class():
+    import regnet.models
+
+    for cls in REGISTRY.values():
+        assert getattr(regnet.models, cls.__name__) is cls

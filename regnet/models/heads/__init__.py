@@ -1,6 +1,9 @@
 """Heads: features in, deformation out."""
 
+from regnet.models.heads.affine import AffineHead
 from regnet.models.heads.displacement import DisplacementHead
+from regnet.models.heads.spline import SplineHead
+from regnet.models.heads.spline_velocity import SplineVelocityHead
 from regnet.models.heads.velocity import VelocityHead
 
-__all__ = ["DisplacementHead", "VelocityHead"]
+__all__ = ["AffineHead", "DisplacementHead", "SplineHead", "SplineVelocityHead", "VelocityHead"]

@@ -32,7 +32,7 @@ class FieldLayer(nn.Module):
             raise ValueError(f"the head takes {self.in_channels} channels, the network gives {features.shape[1]}")
         with torch.autocast(features.device.type, enabled=False):
             field: Tensor = self.convolution(features.float())
-        return field
+        return field.contiguous()  # whatever the layout of the features: the operators read along the last axis
 
 
 def to_grid(field: Tensor, shape: Sequence[int], stride: int) -> Tensor:
@@ -49,15 +49,24 @@ def to_grid(field: Tensor, shape: Sequence[int], stride: int) -> Tensor:
     Raises:
         ValueError: the shape of the field is not ``ceil(shape / stride)``.
     """
-    expected = [-(-size // stride) for size in shape]
-    if list(field.shape[2:]) != expected:
-        raise ValueError(
-            f"features of shape {tuple(field.shape[2:])} do not fit images of shape {tuple(shape)} at stride {stride}: "
-            f"expected {tuple(expected)}; set the head's stride to the network's"
-        )
+    check_stride(field, shape, stride)
     if stride == 1:
         return field
     fine = ops.resize_flow(field, factor=stride, bound="replicate")
     for axis, size in enumerate(shape, start=2):
         fine = fine.narrow(axis, 0, size)
     return fine
+
+
+def check_stride(features: Tensor, shape: Sequence[int], stride: int) -> None:
+    """Refuse features ``(N, F, *spatial)`` whose shape is not ``ceil(shape / stride)``.
+
+    Raises:
+        ValueError: it is not.
+    """
+    expected = [-(-size // stride) for size in shape]
+    if list(features.shape[2:]) != expected:
+        raise ValueError(
+            f"features of shape {tuple(features.shape[2:])} do not fit images of shape {tuple(shape)} at stride "
+            f"{stride}: expected {tuple(expected)}; set the head's stride to the network's"
+        )

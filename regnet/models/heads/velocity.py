@@ -19,15 +19,17 @@ class VelocityHead(nn.Module):
         in_channels: channels of the features.
         stride: voxels of the image per node of the features, along each axis.
         steps: squarings of the integration.
+        inverse: also integrate backwards in time.
 
     Source:
         Dalca et al., Medical Image Analysis 2019.
     """
 
-    def __init__(self, ndim: int, in_channels: int, stride: int = 1, steps: int = 7) -> None:
+    def __init__(self, ndim: int, in_channels: int, stride: int = 1, steps: int = 7, inverse: bool = False) -> None:
         super().__init__()
         self.stride = stride
         self.steps = steps
+        self.inverse = inverse
         self.field = FieldLayer(ndim, in_channels)
 
     def forward(self, features: Tensor, shape: Sequence[int]) -> dict[str, Tensor]:
@@ -39,14 +41,14 @@ class VelocityHead(nn.Module):
 
         Returns:
             ``displacement``: ``(N, D, *shape)`` float32, voxels of the images, fixed to moving; ``velocity``: the same
-            shape, voxels of the images per unit time, such that ``integrate(velocity)`` is the displacement.
+            shape, voxels of the images per unit time, such that ``integrate(velocity)`` is the displacement; with
+            ``inverse`` also ``inverse_displacement``, ``integrate(-velocity)``, from moving to fixed.
 
         Raises:
             ValueError: the features do not fit ``shape`` at this stride.
         """
         velocity = self.field(features)
-        displacement = ops.integrate(velocity, steps=self.steps, bound="replicate")
-        return {
-            "displacement": to_grid(displacement, shape, self.stride),
-            "velocity": to_grid(velocity, shape, self.stride),
-        }
+        fields = {"displacement": ops.integrate(velocity, steps=self.steps, bound="replicate"), "velocity": velocity}
+        if self.inverse:
+            fields["inverse_displacement"] = ops.integrate(-velocity, steps=self.steps, bound="replicate")
+        return {name: to_grid(field, shape, self.stride) for name, field in fields.items()}

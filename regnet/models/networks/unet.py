@@ -1,12 +1,13 @@
 """The U-Net of VoxelMorph, for any image size."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
-from regnet.models.convolution import convolution
+from regnet.models.networks.blocks import Merge, block, to_channels_last
 
 
 class UNet(nn.Module):
@@ -22,6 +23,10 @@ class UNet(nn.Module):
         encoder: channels of each level, from the full resolution down.
         decoder: channels of each level on the way up. One fewer than ``encoder`` ends at the full resolution; every
             further one left out doubles the stride of the features (``stride``).
+        final: channels of further convolutions at the resolution where the decoder ends.
+        channels_last: keep the channels of a voxel side by side in memory: the same result, faster on a CPU.
+        checkpointing: forget the features inside each level and compute them again in the backward pass: less memory,
+            more time.
 
     Raises:
         ValueError: ``ndim`` is not 1, 2 or 3, or the decoder has more levels than the encoder can feed.
@@ -30,12 +35,17 @@ class UNet(nn.Module):
         Balakrishnan et al., IEEE TMI 2019, with strided convolutions for the pooling.
     """
 
+    streams = 1  # how many encoders' features a level hands to the decoder
+
     def __init__(
         self,
         ndim: int,
         in_channels: int = 2,
         encoder: Sequence[int] = (16, 32, 32, 32),
         decoder: Sequence[int] = (32, 32, 16),
+        final: Sequence[int] = (),
+        channels_last: bool = True,
+        checkpointing: bool = False,
     ) -> None:
         super().__init__()
         if not 0 <= len(decoder) < len(encoder):
@@ -43,19 +53,43 @@ class UNet(nn.Module):
                 f"an encoder of {len(encoder)} levels takes a decoder of at most {len(encoder) - 1}, got {len(decoder)}"
             )
         self.in_channels = in_channels
-        self.out_channels = decoder[-1] if decoder else encoder[-1]
+        self.channels_last = channels_last
+        self.checkpointing = checkpointing
         self.stride = 2 ** (len(encoder) - 1 - len(decoder))
-        widths = [in_channels, *encoder]
         self.down = nn.ModuleList(
-            _block(ndim, inside, outside, stride=1 if level == 0 else 2)
-            for level, (inside, outside) in enumerate(pairwise(widths))
+            self.level(ndim, inside, outside, stride=1 if level == 0 else 2)
+            for level, (inside, outside) in enumerate(pairwise([in_channels // self.streams, *encoder]))
         )
-        widths = [encoder[-1], *decoder]
-        skips = list(encoder[-2::-1])
+        widths = [self.streams * encoder[-1], *decoder]
+        skips = [self.streams * width for width in encoder[-2::-1]]
         self.up = nn.ModuleList(
-            _block(ndim, inside + skip, outside, stride=1)
-            for (inside, outside), skip in zip(pairwise(widths), skips, strict=False)
+            Merge(ndim, inside, skip, outside) for (inside, outside), skip in zip(pairwise(widths), skips, strict=False)
         )
+        widths = [widths[-1], *final]
+        self.final = nn.Sequential(*(block(ndim, inside, outside) for inside, outside in pairwise(widths)))
+        self.out_channels = widths[-1]
+
+    def level(self, ndim: int, in_channels: int, out_channels: int, stride: int) -> nn.Module:
+        """One level of the encoder."""
+        return block(ndim, in_channels, out_channels, stride)
+
+    def encode(self, moving: Tensor, fixed: Tensor) -> list[Tensor]:
+        """Features of both images at each level, ``(N, streams * width, *ceil(spatial / 2**i))``."""
+        return self.descend(torch.cat([moving, fixed], dim=1))
+
+    def descend(self, images: Tensor) -> list[Tensor]:
+        """What each level of the encoder makes of the one before."""
+        levels = [to_channels_last(images) if self.channels_last else images]
+        for level in self.down:
+            levels.append(self.run(level, levels[-1]))
+        return levels[1:]
+
+    def run(self, part: Callable[..., Tensor], *features: Tensor) -> Tensor:
+        """One level of the encoder or decoder, its inside kept or computed again."""
+        if self.checkpointing and torch.is_grad_enabled():
+            again: Tensor = checkpoint(part, *features, use_reentrant=False)
+            return again
+        return part(*features)
 
     def forward(self, moving: Tensor, fixed: Tensor) -> Tensor:
         """Features ``(N, out_channels, *ceil(spatial / stride))`` of two images ``(N, C, *spatial)``.
@@ -70,25 +104,7 @@ class UNet(nn.Module):
                 f"the network takes {self.in_channels} channels for both images together, "
                 f"got 2 x {moving.shape[1]}: set in_channels"
             )
-        features = torch.cat([moving, fixed], dim=1)
-        levels = []
-        for block in self.down:
-            features = block(features)
-            levels.append(features)
-        skips = levels[-2::-1]
-        for block, skip in zip(self.up, skips, strict=False):
-            features = block(torch.cat([_double(features, skip.shape[2:]), skip], dim=1))
-        return features
-
-
-def _block(ndim: int, in_channels: int, out_channels: int, stride: int) -> nn.Sequential:
-    layer = convolution(ndim, in_channels, out_channels, stride)
-    nn.init.kaiming_normal_(layer.weight, a=0.2)
-    return nn.Sequential(layer, nn.LeakyReLU(0.2))
-
-
-def _double(features: Tensor, shape: Sequence[int]) -> Tensor:
-    """Each node repeated twice along every axis, cut to ``shape``."""
-    for axis, size in enumerate(shape, start=2):
-        features = features.repeat_interleave(2, dim=axis, output_size=2 * features.shape[axis]).narrow(axis, 0, size)
-    return features
+        *skips, features = self.encode(moving, fixed)
+        for part, skip in zip(self.up, reversed(skips), strict=False):
+            features = self.run(part, features, skip)
+        return self.run(self.final, features)

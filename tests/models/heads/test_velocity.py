@@ -55,3 +55,32 @@ def test_gradients_reach_the_features():
     features = torch.randn(1, 3, 6, 5, requires_grad=True)
     VelocityHead(2, 3)(features, (6, 5))["displacement"].square().sum().backward()
     assert features.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_the_inverse_undoes_the_displacement(stride):
+    shape = (40, 32)
+    head = _smooth(VelocityHead(2, 2, stride=stride, inverse=True))
+    coarse = [n // stride for n in shape]
+    nodes = torch.randn(2, 2, 4, 3, generator=torch.Generator().manual_seed(0))
+    features = ops.resize(2 / stride * nodes, shape=coarse, order=3)
+    outputs = head(features, shape)
+    back = ops.integrate(-outputs["velocity"], bound="replicate")
+    around = ops.compose(outputs["displacement"], outputs["inverse_displacement"], bound="replicate")
+    assert outputs["displacement"].abs().max() > 1
+    assert around[..., 4:-4, 4:-4].abs().mean() < 0.04
+    assert (outputs["inverse_displacement"] - back)[..., 4:-4, 4:-4].abs().mean() < 0.04
+
+
+def test_half_resolution_is_scaled_the_right_way_round():
+    # MONAI 1.6.1 scales by 2 on the way down and by 1/2 on the way up: a mean error of 0.86 voxels for such a field
+    # of 48 voxels a side and 2.7 voxels on average, where 0.10 is what the coarser grid costs.
+    shape = (48, 48, 48)
+    nodes = torch.randn(1, 3, 4, 4, 4, generator=torch.Generator().manual_seed(0))
+    velocity = ops.resize(nodes, shape=shape, order=3)
+    velocity *= 2.7 / velocity.square().sum(1).sqrt().mean()
+    full = ops.integrate(velocity, bound="replicate")
+    half = _smooth(VelocityHead(3, 3, stride=2))(ops.resize(velocity, factor=0.5) / 2, shape)
+    error = (half["displacement"] - full).square().sum(1).sqrt()
+    assert 2 < full.square().sum(1).sqrt().mean() < 3.5
+    assert error.mean() < 0.12

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regnet.models import UNet
+from regnet.models.networks.blocks import Merge
 
 SHAPES = [(1,), (37,), (1, 1), (16, 9), (33, 45), (1, 2, 3), (17, 19, 23), (37, 45, 23), (15, 16, 17)]
 
@@ -61,3 +62,32 @@ def test_mistakes_are_told():
         network(torch.rand(1, 1, 8, 8), torch.rand(1, 1, 8, 9))
     with pytest.raises(ValueError, match="set in_channels"):
         network(torch.rand(1, 2, 8, 8), torch.rand(1, 2, 8, 8))
+
+
+@pytest.mark.parametrize("shape", [(14,), (13, 10), (9, 8, 11)])
+def test_layout_and_checkpointing_change_neither_features_nor_gradients(shape):
+    images = torch.rand(2, 2, 1, *shape)
+    results = []
+    for settings in ({}, {"channels_last": False}, {"checkpointing": True}):
+        torch.manual_seed(0)
+        network = UNet(len(shape), encoder=(4, 8, 8), decoder=(8, 4), final=(6, 5), **settings)
+        features = network(*images)
+        features.square().sum().backward()
+        results.append([features, *(parameter.grad for parameter in network.parameters())])
+    for others in results[1:]:
+        for first, other in zip(results[0], others, strict=True):
+            torch.testing.assert_close(first, other, rtol=1e-4, atol=1e-4)
+
+
+def test_two_convolutions_are_the_one_of_the_stacked_features():
+    merge = Merge(2, 3, 4, 5)
+    coarse, fine = torch.randn(2, 3, 5, 4), torch.randn(2, 4, 9, 8)
+    stacked = torch.cat([coarse.repeat_interleave(2, 2).repeat_interleave(2, 3)[:, :, :9, :8], fine], dim=1)
+    expected = torch.nn.functional.leaky_relu(merge.layer(stacked), 0.2)
+    torch.testing.assert_close(merge(coarse, fine), expected, rtol=0, atol=1e-5)
+
+
+def test_further_convolutions_stay_at_the_resolution_of_the_decoder():
+    network = UNet(2, encoder=(4, 8, 8), decoder=(8,), final=(7, 6))
+    assert network.stride == 2 and network.out_channels == 6
+    assert network(*torch.rand(2, 1, 1, 9, 14)).shape == (1, 6, 5, 7)
