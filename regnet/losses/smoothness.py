@@ -18,7 +18,7 @@ def _of_control(term: FieldTerm, energy: Callable[..., Tensor], outputs: Tensors
 class Diffusion(FieldTerm):
     """:func:`diffusion` of a dense field, :func:`spline_diffusion` of control points."""
 
-    choices = ("velocity", "displacement", "control")
+    choices = ("field", "velocity", "displacement", "control")
     unit = "none: mm per mm"
 
     def __init__(self, norm: str = "l2", **common: Any) -> None:
@@ -47,7 +47,7 @@ class TotalVariation(FieldTerm):
 class BendingEnergy(FieldTerm):
     """:func:`bending_energy` of a dense field, :func:`spline_bending_energy` of control points."""
 
-    choices = ("velocity", "displacement", "control")
+    choices = ("field", "velocity", "displacement", "control")
     unit = "1/mm²"
 
     def forward(self, outputs: Tensors, batch: Tensors) -> Tensor:

@@ -85,14 +85,14 @@ class ImageTerm(Term):
 
 
 class FieldTerm(Term):
-    """A term on a field, which may be coarser than the images.
+    """A term on a field, by default the velocity, or the displacement of a model without one; it may be coarse.
 
     Args:
         units: "mm", or "voxels" of the field's grid, as published recipes have it.
         common: as of :class:`Term`.
     """
 
-    choices: tuple[str, ...] = ("velocity", "displacement")
+    choices: tuple[str, ...] = ("field", "velocity", "displacement")
 
     def __init__(self, units: str = "mm", **common: Any) -> None:
         super().__init__(**common)
@@ -103,7 +103,8 @@ class FieldTerm(Term):
 
     def field(self, outputs: Tensors, batch: Tensors) -> tuple[Tensor, Tensor | float]:
         """The field, and the size of its voxels in mm, ``(N, D)`` (1 where the batch does not say)."""
-        flow, size = find(self, outputs, self.on), self.spacing(batch)
+        either = "velocity" if "velocity" in outputs else "displacement"
+        flow, size = find(self, outputs, either if self.on == "field" else self.on), self.spacing(batch)
         if isinstance(size, float):
             return flow, size
         ratio = [fixed / own for fixed, own in zip(batch["fixed"].shape[2:], flow.shape[2:], strict=True)]

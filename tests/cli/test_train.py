@@ -220,7 +220,7 @@ def test_a_network_from_the_users_folder_trains(tmp_path):
     )
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "mine.yaml").write_text("_target_: mynets.Net\nndim: ${data.spec.ndim}\nwidth: 4\n")
-    words = ["model=mine", "data=smoke", "loss.terms.smoothness.on=displacement", "trainer.max_epochs=1", *SMALL[1:]]
+    words = ["model=mine", "data=smoke", "trainer.max_epochs=1", *SMALL[1:]]
     # Hydra's flags may stand anywhere.
     assert train(*words, "--config-dir", tmp_path, f"hydra.run.dir={tmp_path}/run") == 0
     about = read_checkpoint(tmp_path / "run" / "checkpoints" / "best.ckpt")["hyper_parameters"]

@@ -120,6 +120,9 @@ def test_regularity_terms_know_the_voxel_size_of_a_field_coarser_than_the_images
     ):
         assert term()(outputs, batch) == function(outputs["velocity"], size)
         assert term(on="displacement")(outputs, batch) == function(outputs["displacement"], batch["spacing"])
+        assert term(on="velocity")(outputs, batch) == term()(outputs, batch)
+        without = {name: value for name, value in outputs.items() if name != "velocity"}
+        assert term()(without, batch) == term(on="displacement")(outputs, batch)
         assert term(units="voxels")(outputs, batch) == function(outputs["velocity"])
         assert term()(outputs, {"fixed": batch["fixed"]}) == function(outputs["velocity"])
 
