@@ -96,8 +96,8 @@ def test_it_tells_each_term_with_its_unit() -> None:
     objective = Objective({"a": LNCC(window=5), "b": BendingEnergy(weight=0.5), "c": BendingEnergy(units="voxels")})
     assert objective.describe() == [
         "a: LNCC(weight=1.0, on='image', window=5) [no unit]",
-        "b: BendingEnergy(weight=0.5, on='velocity') [1/mm²]",
-        "c: BendingEnergy(weight=1.0, on='velocity', units='voxels') [1/voxels²]",
+        "b: BendingEnergy(weight=0.5, on='field') [1/mm²]",
+        "c: BendingEnergy(weight=1.0, on='field', units='voxels') [1/voxels²]",
     ]
     assert Objective({"mine": Plain()}).describe() == ["mine: Plain() [no unit]"]
 
