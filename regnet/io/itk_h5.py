@@ -1,5 +1,7 @@
 """ITK's HDF5 files of transforms: ``.h5`` and ``.hdf5``, composite or single."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +18,9 @@ _KIND = "TransformType"
 _PARAMETERS = ("TransformParameters", "TranformParameters")
 _FIXED = ("TransformFixedParameters", "TranformFixedParameters")
 _RATIO = 1100  # HDF5's compression does no better: a file that claims more is damaged
+# Damaged words can make HDF5 turn in circles for ever, where nothing stops it but the end of its process.
+_SECONDS = 15
+_TRY = f"import h5py, sys; [g[{_KIND!r}][()] for g in h5py.File(sys.argv[1])[{_GROUP!r}].values() if {_KIND!r} in g]"
 
 
 def read(path: Path) -> list[Record]:
@@ -24,6 +29,10 @@ def read(path: Path) -> list[Record]:
     Raises:
         InputError: it is no such file, or damaged.
     """
+    try:
+        subprocess.run([sys.executable, "-c", _TRY, str(path)], timeout=_SECONDS, capture_output=True, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"{path}: damaged (HDF5 finds no end of its words)") from error
     try:
         with h5py.File(path, "r") as file:
             group = file[_GROUP]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from regnet.errors import InputError
-from regnet.io import read_transform, write_transform
+from regnet.io import itk_h5, read_transform, write_transform
 
 from .maps import affine, field, random_grid
 
@@ -116,3 +116,10 @@ def test_damage_within_an_archive_gets_one_line(tmp_path: Path) -> None:
         (tmp_path / "x.npz").write_bytes(data[:at] + b"\xff\xff\xff\xff" + data[at + 4 :])
         with pytest.raises(InputError, match=r"x\.npz: damaged"):
             read_transform(tmp_path / "x.npz", moving=fixed, fixed=fixed)
+
+
+def test_words_without_end_get_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A byte of the heap that holds the words of a composite, changed: HDF5 itself never comes back.
+    monkeypatch.setattr(itk_h5, "_SECONDS", 3)
+    with pytest.raises(InputError, match=r"endless\.h5: damaged"):
+        read_transform(Path(__file__).parent / "golden" / "endless.h5")
