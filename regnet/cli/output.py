@@ -1,5 +1,6 @@
 """The files that one command writes: refused early, and all written or none."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,14 +22,15 @@ def outputs(paths: Sequence[Path], overwrite: bool, inputs: Sequence[str | Path 
         InputError: a file exists already, is named twice or is an input.
     """
     seen = set()
-    read = {Path(path).resolve() for path in inputs if path is not None}
+    read = {os.path.realpath(path) for path in inputs if path is not None}
     for path in paths:
-        if path.resolve() in read:
+        real = os.path.realpath(path)  # which, unlike resolve(), takes links that go round in circles
+        if real in read:
             raise InputError(f"{path}: is an input and an output; choose another name for the output")
         check_output(path, overwrite)
-        if path.resolve() in seen:
+        if real in seen:
             raise InputError(f"{path}: is named for two outputs")
-        seen.add(path.resolve())
+        seen.add(real)
     before = {path: _stamp(path) for path in paths}
     try:
         yield

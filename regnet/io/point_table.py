@@ -62,8 +62,15 @@ def parse(text: str, path: Path) -> Table:
     """Take a text apart; ``path`` is for its suffix and for messages.
 
     Raises:
-        InputError: it holds something that is no point.
+        InputError: it holds something that is no point, or no point at all.
     """
+    table = _parsed(text, path)
+    if not table.coordinates:
+        raise InputError(f"{path}: holds no points")
+    return table
+
+
+def _parsed(text: str, path: Path) -> Table:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: not a file of points we know; use {', '.join(SUFFIXES)}, .json or .mrk.json")
@@ -95,6 +102,10 @@ def _free(lines: list[str], path: Path) -> Table:
         columns = tuple(range(min(3, len(cells)))) if len(cells) != 1 else ()
         if cells and not columns:
             raise InputError(f"{path}: line {at + 1} has 1 number; a point has 2 or 3")
+        if len(cells) > 3 and _is_number(cells[3]):
+            raise InputError(
+                f"{path}: line {at + 1} has more numbers than a point; name the columns x, y and z above it"
+            )
         return Table(_rows(lines, delimiter, columns or (0, 1, 2), path), columns or (0, 1, 2), delimiter)
     columns = _columns(cells, path)
     rows = (*lines[: at + 1], *_rows(lines[at + 1 :], delimiter, columns, path, at + 1))
