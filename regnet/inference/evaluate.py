@@ -116,7 +116,9 @@ def _points(there: Displacement, moving: Tensor, fixed: Tensor) -> Measures:
     if len(moving) != len(fixed):
         raise InputError(f"landmarks come in pairs: {len(moving)} of the moving and {len(fixed)} of the fixed image")
     grid = there.grid
-    there = Displacement(there.flow.double(), grid)  # once, not at each of the many steps of the way back
+    there = Displacement(
+        there.flow.double(), grid, there.outside
+    )  # once, not at each of the many steps of the way back
     spline = grid.to_world(metrics.map_voxels(there.flow[None], grid.to_voxel(fixed), order=3))
     back, miss = unmap_points(there, moving)
     back[miss > _MISS] = math.nan  # the map folds there, or does not reach

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") -> Tensor | None:
+def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") -> tuple[Tensor, Tensor, Tensor | None]:
     """Refuse two images and a mask of shapes that do not fit.
 
     Args:
@@ -13,7 +13,8 @@ def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") 
         what: their name in the message.
 
     Returns:
-        The mask, which no loss differentiates.
+        The images, where the mask is 0 freed of what is not finite, so that it hides that from values and gradients;
+        and the mask, which no loss differentiates.
 
     Raises:
         ValueError: they do not fit.
@@ -22,7 +23,11 @@ def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") 
         raise ValueError(
             f"{what} must both be (N, C, *spatial) of one shape: got {tuple(x.shape)} and {tuple(y.shape)}"
         )
-    return check_mask(mask, x, what)
+    mask = check_mask(mask, x, what)
+    if mask is None:
+        return x, y, None
+    x, y = (image.masked_fill((mask == 0) & ~image.isfinite(), 0) for image in (x, y))
+    return x, y, mask
 
 
 def check_mask(mask: Tensor | None, like: Tensor, what: str) -> Tensor | None:

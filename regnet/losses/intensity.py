@@ -25,7 +25,7 @@ def mse(x: Tensor, y: Tensor, mask: Tensor | None = None) -> Tensor:
     Raises:
         ValueError: the shapes do not fit.
     """
-    mask = check_pair(x, y, mask)
+    x, y, mask = check_pair(x, y, mask)
     return weighted_mean((x - y).square(), mask)
 
 
@@ -35,7 +35,7 @@ def mae(x: Tensor, y: Tensor, mask: Tensor | None = None) -> Tensor:
 
     Arguments, reduction and errors as of :func:`mse`; the value is in intensity.
     """
-    mask = check_pair(x, y, mask)
+    x, y, mask = check_pair(x, y, mask)
     return weighted_mean((x - y).abs(), mask)
 
 
@@ -48,7 +48,7 @@ def charbonnier(x: Tensor, y: Tensor, scale: float = 0.01, mask: Tensor | None =
     Source:
         Charbonnier et al., ICIP 1994; less ``scale``, so that equal images give 0.
     """
-    mask = check_pair(x, y, mask)
+    x, y, mask = check_pair(x, y, mask)
     square = (x - y).square()
     # square / (root + scale), which does not cancel where the difference is small
     return weighted_mean(square / ((square + _positive(scale) ** 2).sqrt() + scale), mask)
@@ -63,7 +63,7 @@ def geman_mcclure(x: Tensor, y: Tensor, scale: float = 0.1, mask: Tensor | None 
     Source:
         Geman and McClure, Bulletin of the International Statistical Institute 1987.
     """
-    mask = check_pair(x, y, mask)
+    x, y, mask = check_pair(x, y, mask)
     square = (x - y).square()
     return weighted_mean(square / (square + _positive(scale) ** 2), mask)
 

@@ -53,7 +53,7 @@ def lncc(
     Source:
         Avants et al., Medical Image Analysis 2008; without their constant in the denominator.
     """
-    weight = check_pair(x, y, mask)
+    x, y, weight = check_pair(x, y, mask)
     widths = _check_window(window, x.dim() - 2)
     if kernel not in _PASSES:
         raise ValueError(f"kernel must be one of {', '.join(_PASSES)}: got {kernel!r}")

@@ -38,7 +38,7 @@ def mind(x: Tensor, y: Tensor, radius: int = 2, dilation: int = 2, mask: Tensor 
     Source:
         Heinrich et al., MICCAI 2013.
     """
-    mask = check_pair(x, y, mask)
+    x, y, mask = check_pair(x, y, mask)
     squares = (mind_descriptor(x, radius, dilation) - mind_descriptor(y, radius, dilation)).square()
     per_voxel = squares.unflatten(1, (x.shape[1], -1)).mean(2)
     return weighted_mean(per_voxel, mask)

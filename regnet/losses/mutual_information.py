@@ -47,7 +47,7 @@ def mutual_information(
     Source:
         Mattes et al., IEEE Transactions on Medical Imaging 2003; Studholme et al., Pattern Recognition 1999.
     """
-    weight = check_pair(x, y, mask)
+    x, y, weight = check_pair(x, y, mask)
     if bins < 5:
         raise ValueError(f"a histogram needs at least 5 bins, one cubic window on either side: got {bins}")
     wanted = [wants_gradient(image) for image in (x, y)]

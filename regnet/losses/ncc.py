@@ -32,7 +32,7 @@ def ncc(x: Tensor, y: Tensor, mask: Tensor | None = None, squared: bool = False)
     Raises:
         ValueError: the shapes do not fit.
     """
-    mask = check_pair(x, y, mask)
+    x, y, mask = check_pair(x, y, mask)
     weight = (torch.ones_like(x[:1, :1]) if mask is None else mask.to(x.dtype)).flatten(2)
     share = weight / weight.sum(2, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
     (a, var_a, seen_a), (b, var_b, seen_b) = _centred(x.flatten(2), share), _centred(y.flatten(2), share)

@@ -36,7 +36,7 @@ def ngf(x: Tensor, y: Tensor, edge: float = 1.0, voxel_size: VoxelSize = 1.0, ma
         Haber and Modersitzki, MICCAI 2006; the form with e² in the product, 0 where both are flat, as König and
         Rühaak, ISBI 2014.
     """
-    mask = check_pair(x, y, mask)
+    x, y, mask = check_pair(x, y, mask)
     if not edge > 0:
         raise ValueError(f"edge must be positive, a multiple of the mean gradient: got {edge}")
     size = check_voxel_size(voxel_size, x)

@@ -32,7 +32,7 @@ def soft_dice(x: Tensor, y: Tensor, mask: Tensor | None = None, denominator: str
     Source:
         Milletari et al., 3DV 2016; "sums" as Sudre et al., DLMIA 2017.
     """
-    mask = check_pair(x, y, mask, "label maps")
+    x, y, mask = check_pair(x, y, mask, "label maps")
     check_denominator(denominator)
     value: Tensor = SoftDice.apply(x, y, mask, denominator == "squares")
     return value
@@ -57,7 +57,7 @@ def cross_entropy(x: Tensor, y: Tensor, mask: Tensor | None = None, smooth: floa
     Raises:
         ValueError: the shapes do not fit, or ``smooth`` is not in (0, 1).
     """
-    mask = check_pair(x, y, mask, "label maps")
+    x, y, mask = check_pair(x, y, mask, "label maps")
     check_smooth(smooth)
     none_x, none_y = 1 - x.sum(1, keepdim=True), 1 - y.sum(1, keepdim=True)
     entropy = -none_y * (smooth + (1 - smooth) * none_x).log()

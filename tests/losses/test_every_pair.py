@@ -111,3 +111,18 @@ def test_nan_reaches_the_loss(name: str) -> None:
     x[0, 0, 3, 3] = torch.nan
     assert PAIRS[name](x, y).isnan()
     assert PAIRS[name](y, x).isnan()
+
+
+@every
+def test_what_a_mask_hides_may_be_nan(name: str) -> None:
+    x, y = pair((1, 2, 7, 6))
+    mask = torch.ones(1, 1, 7, 6, dtype=torch.float64)
+    mask[0, 0, 2:4, 3] = 0
+    hidden = mask.expand_as(x) == 0
+    clean = x.masked_fill(hidden, 0).requires_grad_()
+    spoilt = x.masked_fill(hidden, torch.nan).requires_grad_()
+    value, want = PAIRS[name](spoilt, y, mask), PAIRS[name](clean, y, mask)
+    assert value == want and value.isfinite()
+    gradient, same = torch.autograd.grad(value, spoilt)[0], torch.autograd.grad(want, clean)[0]
+    assert torch.equal(gradient.masked_fill(hidden, 0), same.masked_fill(hidden, 0))
+    assert (gradient[hidden] == 0).all()
