@@ -29,6 +29,7 @@ FAULT = 1
 MISTAKE = 2
 INTERRUPTED = 130
 TERMINATED = 143
+_ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # no SIGHUP on Windows
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser = _parser(modules)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # numpy's arithmetic: what comes of it is checked
+            warnings.filterwarnings("default", "[^ ]+ of the voxels have no inverse", RuntimeWarning)  # of ops.invert
             warnings.showwarning = _show_warning
             return _dispatch(parser, modules, words)
     except KeyboardInterrupt:
@@ -75,20 +77,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _tidy_end() -> Iterator[None]:
-    """Let a request to end (SIGTERM) unwind as Ctrl-C does, so that half-written files go."""
+    """Let a request to end, or the end of the terminal, unwind as Ctrl-C does, so that half-written files go."""
 
     def end(*_: object) -> NoReturn:
         raise SystemExit(TERMINATED)
 
     try:
-        before = signal.signal(signal.SIGTERM, end)
+        before = {number: signal.signal(number, end) for number in _ENDS}
     except ValueError:  # not the main thread: whoever runs it decides
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _dispatch(parser: argparse.ArgumentParser, modules: dict[str, ModuleType], words: list[str]) -> int:

@@ -38,16 +38,19 @@ def add_overwrite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace outputs that exist")
 
 
+_MOST_THREADS = 1024
+
+
 def set_threads(count: int | None) -> None:
     """Set the number of processor threads, of torch and of the compiled core.
 
     Raises:
-        InputError: less than one.
+        InputError: less than one, or more than a process gets.
     """
     if count is None:
         return
-    if count < 1:
-        raise InputError(f"--threads {count}: at least 1 is needed")
+    if not 1 <= count <= _MOST_THREADS:
+        raise InputError(f"--threads {count}: from 1 to {_MOST_THREADS}")
     torch.set_num_threads(count)
 
 

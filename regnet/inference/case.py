@@ -90,6 +90,10 @@ def read_mask(path: Path | None, image: Image) -> Tensor | None:
         return None
     mask = read_image(path)
     check_same_grid(mask, image.grid, image.name)
+    if not bool(mask.data.isfinite().all()):
+        raise InputError(f"{mask.name}: the mask has values that are NaN or infinite; give 0 and 1")
+    if not bool((mask.data > 0).any()):
+        raise InputError(f"{mask.name}: the mask is empty; nothing of {image.name} would count")
     return mask.data[None] > 0
 
 

@@ -22,6 +22,8 @@ from regnet.spatial.displacement import Displacement
 from regnet.spatial.transform import Transform
 from regnet.spatial.velocity import Velocity
 
+_LEAST_MASK = 100  # voxels that must count
+
 
 @torch.inference_mode(False)
 def register(
@@ -133,8 +135,14 @@ def _mask(source: Any, image: Image) -> Image | None:
         return None
     mask = as_image(source)
     check_same_grid(mask, image.grid, image.name)
-    if not bool((mask.data != 0).any()):
-        raise InputError(f"{mask.name}: the mask is empty; nothing of {image.name} would count")
+    if not bool(mask.data.isfinite().all()):
+        raise InputError(f"{mask.name}: the mask has values that are NaN or infinite; give 0 and 1")
+    counts = int((mask.data != 0).sum())
+    if counts < _LEAST_MASK:
+        told = (
+            f"has {counts} voxels, too few to register {image.name} by" if counts else "is empty; nothing would count"
+        )
+        raise InputError(f"{mask.name}: the mask {told}")
     return mask
 
 

@@ -223,3 +223,15 @@ def test_a_voxel_that_is_no_number_spoils_its_neighbours_only(tmp_path: Path, va
     moved = read_image(out).data[0]
     assert int((~moved.isfinite()).sum()) <= 8
     assert moved[0].unique().tolist() == [pytest.approx(values[np.isfinite(values)].min())]
+
+
+def test_a_field_without_an_inverse_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # x + u(x) = 10: everything goes to one plane, and nothing to the others
+    grid = Grid((20, 21, 22), torch.eye(4))
+    flow = torch.zeros(3, *grid.shape)
+    flow[0] = 10 - torch.arange(20.0)[:, None, None]
+    write_transform(tmp_path / "folds.nii.gz", Displacement(flow, grid), grid)
+    write_image(tmp_path / "image.nii.gz", torch.rand(grid.shape), grid)
+    words = ("--moving", tmp_path / "image.nii.gz", "--reference", tmp_path / "image.nii.gz")
+    assert regnet("apply", *words, "-t", f"{tmp_path / 'folds.nii.gz'}:inverse", "--out", tmp_path / "out.nii.gz") == 0
+    assert "of the voxels have no inverse" in capsys.readouterr().err

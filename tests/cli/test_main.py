@@ -112,17 +112,20 @@ def test_ctrl_c_is_one_line_also_while_a_verb_is_loaded(
     assert capsys.readouterr().err == "regnet: interrupted\n"
 
 
-def test_a_request_to_end_removes_what_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_removes_what_is_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
     def run(_: object) -> int:
         with outputs([tmp_path / "a.txt", tmp_path / "b.txt"], False):
             (tmp_path / "a.txt").write_text("whole")
             with atomic_path(tmp_path / "b.txt") as temporary:
                 temporary.write_text("half")
-                signal.raise_signal(signal.SIGTERM)
+                signal.raise_signal(number)
         return 0
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(number)
     monkeypatch.setattr(module, "_module", lambda verb: SimpleNamespace(add_parser=_add_info, run=run))
     assert regnet("info") == 143
     assert not list(tmp_path.iterdir())
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before

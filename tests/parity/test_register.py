@@ -202,6 +202,11 @@ def test_an_affine_map_of_a_file_is_where_it_starts_and_stays(folder: Path, tmp_
         (("--init", "affine", "--prefix", "P"), "P0GenericAffine.mat: exists already"),
         (("--init", "affine", "--moved", "m.nii.gz", "--fixed-mask", "moving.nii.gz"), "moving.nii.gz: shape"),
         (("--init", "affine", "--moved", "m.nii.gz", "--moving-mask", "nothing.nii.gz"), "the mask is empty"),
+        (("--init", "affine", "--moved", "m.nii.gz", "--moving-mask", "one.nii.gz"), "the mask has 1 voxels, too few"),
+        (
+            ("--init", "affine", "--moved", "m.nii.gz", "--moving-mask", "nan.nii.gz"),
+            "the mask has values that are NaN",
+        ),
     ],
 )
 def test_options_of_the_affine_stage_that_cannot_work_are_refused(
@@ -214,7 +219,11 @@ def test_options_of_the_affine_stage_that_cannot_work_are_refused(
     monkeypatch.chdir(folder)
     if not Path("nothing.nii.gz").exists():
         grid = read_image("moving.nii.gz").grid
-        write_image("nothing.nii.gz", torch.zeros(grid.shape, dtype=torch.uint8), grid)
+        mask = torch.zeros(grid.shape)
+        write_image("nothing.nii.gz", mask, grid)
+        mask[3, 4, 5] = 1
+        write_image("one.nii.gz", mask, grid)
+        write_image("nan.nii.gz", mask / mask, grid)
     before = sorted(folder.iterdir())
     assert reason in refused(capsys, "register", "--moving", "moving.nii.gz", "--fixed", "fixed.nii.gz", *words)
     assert sorted(folder.iterdir()) == before
