@@ -15,7 +15,8 @@ def normalised_mutual_information(a: Tensor, b: Tensor, mask: Tensor | None = No
         bins: how many of equal width cover each image's range inside the mask.
 
     Returns:
-        From 1 (they know nothing of each other) to 2 (each decides the other); NaN where the mask is empty, and 1 if
+        From 1 (they know nothing of each other) to 2 (each decides the other); NaN where the mask is empty or a
+        value it counts is not finite, and 1 if
         either image is constant. The image with itself gives 2. Few voxels in many bins score too high.
 
     Raises:
@@ -26,17 +27,16 @@ def normalised_mutual_information(a: Tensor, b: Tensor, mask: Tensor | None = No
     """
     if a.shape != b.shape:
         raise ValueError(f"images must have one shape: got {tuple(a.shape)} and {tuple(b.shape)}")
-    one, two = (_binned(inside(image, mask).double().numpy(), bins) for image in (a, b))
-    if not one.size:
+    counted = [inside(image, mask).double().numpy() for image in (a, b)]
+    if not counted[0].size or not np.isfinite(counted).all():
         return float("nan")
+    one, two = (_binned(values, bins) for values in counted)
     joint = np.bincount(one * bins + two, minlength=bins * bins).reshape(bins, bins) / one.size
     total = _entropy(joint.ravel())
     return (_entropy(joint.sum(1)) + _entropy(joint.sum(0))) / total if total else 1.0
 
 
 def _binned(values: np.ndarray, bins: int) -> np.ndarray:
-    if not values.size:
-        return values.astype(np.int64)
     low, high = values.min(), values.max()
     width = (high - low) / bins or 1.0
     return np.minimum((values - low) / width, bins - 1).astype(np.int64)

@@ -26,7 +26,7 @@ def folding_fraction(flow: Tensor, mask: Tensor | None = None) -> float:
             a brain is a fifth of its grid.
 
     Returns:
-        In [0, 1]; NaN if the mask is empty.
+        In [0, 1]; NaN if the mask is empty, or the field NaN in it.
 
     Raises:
         ValueError: ``mask`` does not fit ``flow``.
@@ -119,7 +119,8 @@ def _logarithm(determinant: Tensor) -> Tensor:
 
 
 def _folding(determinant: Tensor, mask: Tensor | None) -> float:
-    return float((inside(determinant, mask) <= 0).double().mean())
+    values = inside(determinant, mask)
+    return float(torch.where(values.isnan(), values, (values <= 0).to(values)).double().mean())
 
 
 def _deviation(logarithm: Tensor, mask: Tensor | None) -> float:

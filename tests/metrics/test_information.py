@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from regnet import metrics
 from regnet.metrics import normalised_mutual_information as nmi
 
 
@@ -39,3 +40,12 @@ def test_independent_images_have_one_and_the_mask_chooses_the_voxels() -> None:
     assert math.isnan(nmi(a, b, 0 * mask))
     with pytest.raises(ValueError, match="one shape"):
         nmi(a, b[..., :3])
+
+
+def test_an_image_that_is_nan_where_it_counts_shares_nothing_that_can_be_told() -> None:
+    one, two = torch.rand(1, 1, 6, 7), torch.rand(1, 1, 6, 7)
+    mask = torch.ones(1, 1, 6, 7)
+    one[..., 3, 3] = torch.nan
+    mask[..., 3, 3] = 0
+    assert math.isnan(metrics.normalised_mutual_information(one, two))
+    assert metrics.normalised_mutual_information(one, two, mask=mask) >= 1

@@ -120,3 +120,11 @@ def test_a_mask_that_does_not_fit_is_refused() -> None:
         with pytest.raises(ValueError, match="mask must be"):
             folding_fraction(torch.zeros(1, 2, 6, 5), mask)
     assert math.isnan(sdlogj(torch.zeros(1, 2, 4, 5), margin=2)) and sdlogj(torch.zeros(1, 2, 5, 5), margin=2) == 0
+
+
+def test_a_field_that_is_nan_where_it_counts_has_no_figure() -> None:
+    flow = torch.zeros(1, 3, 6, 7, 8)
+    flow[0, 1, 3, 3, 3] = torch.nan
+    mask = torch.zeros(1, 1, 6, 7, 8)
+    mask[..., :2] = 1
+    assert math.isnan(folding_fraction(flow)) and folding_fraction(flow, mask) == 0
