@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regnet.ops import _check, _families
 from regnet.ops._how import How
+from regnet.ops.fields import identity
 from regnet.ops.jacobian import determinant, jacobian, unit
 from regnet.ops.options import Bound, Order
 from regnet.ops.prefilter import prefilter
@@ -66,34 +67,51 @@ def invert(
 
 def _searched(coeff: Tensor, differences: Tensor, iterations: int, tolerance: float, how: How) -> tuple[Tensor, Tensor]:
     """The best inverse that was found, and by how much it misses, squared: (N, D, *sp) and (N, 1, *sp)."""
-    ndim, inverse = coeff.shape[1], torch.zeros_like(coeff)
-    smooth = How.of(True, ndim, 1, "replicate")
-    missing = _missing(coeff, inverse, how)
-    distance = missing.square().sum(1, keepdim=True)
-    step = torch.ones_like(distance)
-    for _ in range(iterations):
-        if not (distance > tolerance**2).any():
+    pairs = zip(coeff.split(1), differences.split(1), strict=True)
+    found = [_search(field, slopes, iterations, tolerance, how) for field, slopes in pairs]
+    if not found:
+        return coeff, coeff[:, :1]
+    return torch.cat([inverse for inverse, _ in found]), torch.cat([distance for _, distance in found])
+
+
+def _search(coeff: Tensor, differences: Tensor, iterations: int, tolerance: float, how: How) -> tuple[Tensor, Tensor]:
+    """:func:`_searched` of one field. Voxels that are done wait no longer for the others: they leave the list."""
+    ndim, shape = coeff.shape[1], coeff.shape[2:]
+    there, smooth = how._replace(relative=False), How.of(False, ndim, 1, "replicate")
+    home = identity(shape, dtype=coeff.dtype, device=coeff.device).reshape(1, ndim, *[1] * (ndim - 1), -1)
+    inverse, distance = torch.empty_like(home), home.new_empty((1, 1, *home.shape[2:]))
+    listed = torch.arange(home.shape[-1], device=home.device)
+    back, gap = torch.zeros_like(home), _families.sample(coeff, home, None, 0, there)
+    squared, step = gap.square().sum(1, keepdim=True), torch.ones_like(distance)
+    for number in range(iterations + 1):
+        inverse[..., listed], distance[..., listed] = back, squared
+        going = (squared > tolerance**2).flatten()
+        if number == iterations or not going.any():
             break
+        if not going.all():
+            home, back, gap, squared, step = (values[..., going] for values in (home, back, gap, squared, step))
+            listed = listed[going]
         # The spline's slope holds on one side of a knot or border, differences see both, a plain step needs none.
+        at = home + back
         slopes = (
-            _slope(coeff, inverse, how),
-            _families.sample(differences.flatten(1, 2), inverse, None, 0, smooth).unflatten(1, (ndim, ndim)),
+            _slope(coeff, at, there),
+            _families.sample(differences.flatten(1, 2), at, None, 0, smooth).unflatten(1, (ndim, ndim)),
             unit(ndim, coeff.dtype, coeff.device),
         )
-        start, before, gap = inverse, distance, missing
+        start, before, missing = back, squared, gap
         for slope in slopes:
-            tried = start - step * _solve(slope, gap)
-            left = _missing(coeff, tried, how)
-            squared = left.square().sum(1, keepdim=True)
-            better = squared < distance
-            inverse, missing = torch.where(better, tried, inverse), torch.where(better, left, missing)
-            distance = torch.where(better, squared, distance)
-        step = torch.where(distance < before, torch.ones_like(step), step / 2)
-    return inverse, distance
+            tried = start - step * _solve(slope, missing)
+            left = tried + _families.sample(coeff, home + tried, None, 0, there)
+            now = left.square().sum(1, keepdim=True)
+            better = now < squared
+            back, gap = torch.where(better, tried, back), torch.where(better, left, gap)
+            squared = torch.where(better, now, squared)
+        step = torch.where(squared < before, torch.ones_like(step), step / 2)
+    return inverse.reshape(coeff.shape), distance.reshape(1, 1, *shape)
 
 
 def _slope(coeff: Tensor, inverse: Tensor, how: How) -> Tensor:
-    """(N, D, D, *sp): of the map p + flow(p), at p + inverse(p)."""
+    """(N, D, D, *sp): of the map p + flow(p), at p + inverse(p), or at the place itself where ``how`` says so."""
     return _families.sample(coeff, inverse, None, 1, how) + unit(coeff.shape[1], coeff.dtype, coeff.device)
 
 
