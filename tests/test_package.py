@@ -17,7 +17,7 @@ NO_CORE = "import sys; sys.modules['regnet.ops._cpu_base'] = sys.modules['regnet
 
 
 def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, *options, "-c", code], capture_output=True, encoding="utf-8", check=False)
 
 
 def sources() -> list[Path]:

@@ -67,10 +67,10 @@ def invert(
 
 def _searched(coeff: Tensor, differences: Tensor, iterations: int, tolerance: float, how: How) -> tuple[Tensor, Tensor]:
     """The best inverse that was found, and by how much it misses, squared: (N, D, *sp) and (N, 1, *sp)."""
+    if not coeff.numel():
+        return coeff, coeff[:, :1]
     pairs = zip(coeff.split(1), differences.split(1), strict=True)
     found = [_search(field, slopes, iterations, tolerance, how) for field, slopes in pairs]
-    if not found:
-        return coeff, coeff[:, :1]
     return torch.cat([inverse for inverse, _ in found]), torch.cat([distance for _, distance in found])
 
 

@@ -135,7 +135,8 @@ def test_vectors_turn_with_the_tissue(tmp_path: Path, ndim: int, intent: int, mo
     axes = (1,) * (4 - ndim)  # (X, Y, 1, 1, 2), (X, Y, Z, 1, 3)
     constant = np.broadcast_to((sign * ras.numpy()).astype(np.float32), (*other.shape, *axes, ndim))
     affine = np.eye(4)
-    affine[:ndim, :ndim], affine[:ndim, 3] = other.affine[:-1, :-1], other.affine[:-1, -1]
+    placed = other.affine.numpy()
+    affine[:ndim, :ndim], affine[:ndim, 3] = placed[:-1, :-1], placed[:-1, -1]
     moving = save(tmp_path / "vectors.nii.gz", constant, affine, intent)
     write_image(tmp_path / "fixed.nii.gz", torch.zeros(grid.shape), grid)
     words = ["--moving", moving, "--reference", tmp_path / "fixed.nii.gz", "-t", linear_map(tmp_path, grid, matrix)]

@@ -105,6 +105,6 @@ class UNet(nn.Module):
                 f"got 2 x {moving.shape[1]}: set in_channels"
             )
         *skips, features = self.encode(moving, fixed)
-        for part, skip in zip(self.up, reversed(skips), strict=False):
+        for part, skip in zip(self.up, skips[::-1][: len(self.up)], strict=True):
             features = self.run(part, features, skip)
         return self.run(self.final, features)
