@@ -45,7 +45,7 @@ class Pyramid(Model):
     def fields(self, moving: Tensor, fixed: Tensor) -> dict[str, Tensor]:
         """``displacement`` and ``velocity`` (with ``inverse`` also ``inverse_displacement``) as of ``VelocityHead``."""
         velocity = self._share(0, moving, fixed, None)
-        for number, (coarse, fine) in enumerate(pairwise(self.factors), start=1):
+        for number, (coarse, fine) in enumerate(pairwise(self.factors), 1):
             shape = [-(-size // fine) for size in fixed.shape[2:]]
             velocity = to_grid(velocity, shape, coarse // fine)
             velocity = velocity + self._share(number, moving, fixed, velocity)

@@ -53,7 +53,7 @@ def to_grid(field: Tensor, shape: Sequence[int], stride: int) -> Tensor:
     if stride == 1:
         return field
     fine = ops.resize_flow(field, factor=stride, bound="replicate")
-    for axis, size in enumerate(shape, start=2):
+    for axis, size in enumerate(shape, 2):
         fine = fine.narrow(axis, 0, size)
     return fine
 

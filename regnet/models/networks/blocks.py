@@ -48,7 +48,7 @@ class Merge(nn.Module):
 def double(features: Tensor, shape: Sequence[int]) -> Tensor:
     """Each node repeated twice along every axis, cut to ``shape``."""
     features = F.interpolate(features, scale_factor=2.0, mode="nearest")
-    for axis, size in enumerate(shape, start=2):
+    for axis, size in enumerate(shape, 2):
         features = features.narrow(axis, 0, size)
     return features
 
