@@ -3,11 +3,11 @@
 Usage: ``python tools/make_figures.py [--out docs/figures]``
 """
 
-import argparse
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
+from figures import draw_all, save
 from matplotlib.axes import Axes
 from torch import Tensor
 
@@ -74,23 +74,5 @@ def draw_views(path: Path) -> None:
     save(figure, path)
 
 
-def save(figure: plt.Figure, path: Path) -> None:
-    """The same bytes every time."""
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-
-
-def main() -> None:
-    """Draw both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder; default: docs/figures")
-    args = parser.parse_args()
-    plt.switch_backend("svg")
-    plt.rcParams.update({"svg.hashsalt": "regnet", "svg.fonttype": "none", "font.family": "sans-serif"})
-    args.out.mkdir(parents=True, exist_ok=True)
-    draw_bounds(args.out / "bounds.svg")
-    draw_views(args.out / "extrapolation.svg")
-
-
 if __name__ == "__main__":
-    main()
+    draw_all(__doc__, {"bounds": draw_bounds, "extrapolation": draw_views})

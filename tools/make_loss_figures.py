@@ -3,13 +3,12 @@
 Usage: ``python tools/make_loss_figures.py [--out docs/figures]``
 """
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
-from make_figures import save
+from figures import draw_all, save
 from torch import Tensor
 
 from regnet import losses, ops
@@ -80,17 +79,5 @@ def draw_differences(path: Path) -> None:
     save(figure, path)
 
 
-def main() -> None:
-    """Draw both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder; default: docs/figures")
-    args = parser.parse_args()
-    plt.switch_backend("svg")
-    plt.rcParams.update({"svg.hashsalt": "regnet", "svg.fonttype": "none", "font.family": "sans-serif"})
-    args.out.mkdir(parents=True, exist_ok=True)
-    draw_shifts(args.out / "similarities.svg")
-    draw_differences(args.out / "robust.svg")
-
-
 if __name__ == "__main__":
-    main()
+    draw_all(__doc__, {"similarities": draw_shifts, "robust": draw_differences})

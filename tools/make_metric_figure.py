@@ -3,12 +3,12 @@
 Usage: ``python tools/make_metric_figure.py [--out docs/figures]``
 """
 
-import argparse
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from figures import draw_all, save
 from matplotlib.axes import Axes
 from scipy.spatial import KDTree
 
@@ -59,22 +59,16 @@ def draw_fold(axes: Axes) -> None:
     axes.set_title(f"folding in the middle {folded:.0f} %, turned over {volume:.0f} %", loc="left", fontsize=9)
 
 
-def main() -> None:
-    """Write the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"))
-    args = parser.parse_args()
-    plt.switch_backend("svg")
-    plt.rcParams.update({"svg.hashsalt": "regnet", "svg.fonttype": "none", "font.family": "sans-serif"})
+def draw_metrics(path: Path) -> None:
+    """Both panels."""
     figure, panels = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
     draw_surfaces(panels[0])
     draw_fold(panels[1])
     for axes in panels:
         axes.set_aspect("equal")
         axes.axis("off")
-    args.out.mkdir(parents=True, exist_ok=True)
-    figure.savefig(args.out / "metrics.svg", metadata={"Date": None})
+    save(figure, path)
 
 
 if __name__ == "__main__":
-    main()
+    draw_all(__doc__, {"metrics": draw_metrics})

@@ -3,11 +3,11 @@
 Usage: ``python tools/make_space_figures.py [--out docs/figures]``
 """
 
-import argparse
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
+from figures import draw_all, save
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse, Polygon
 from torch import Tensor
@@ -99,23 +99,5 @@ def draw_spaces(path: Path) -> None:
     save(figure, path)
 
 
-def save(figure: plt.Figure, path: Path) -> None:
-    """The same bytes every time."""
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-
-
-def main() -> None:
-    """Draw both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder; default: docs/figures")
-    args = parser.parse_args()
-    plt.switch_backend("svg")
-    plt.rcParams.update({"svg.hashsalt": "regnet", "svg.fonttype": "none", "font.family": "sans-serif"})
-    args.out.mkdir(parents=True, exist_ok=True)
-    draw_direction(args.out / "direction.svg")
-    draw_spaces(args.out / "spaces.svg")
-
-
 if __name__ == "__main__":
-    main()
+    draw_all(__doc__, {"direction": draw_direction, "spaces": draw_spaces})
