@@ -47,6 +47,16 @@ def add_parser(subparsers: Any) -> None:
         help="optimise this pair for N steps after the network (0: none; 100 is a good number)",
     )
     parser.add_argument(
+        "--finetune",
+        type=int,
+        default=0,
+        metavar="N",
+        help="train a copy of the network on this pair for N steps before it is asked; needs --model",
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="stop --refine, and --finetune, after S seconds each; default: never"
+    )
+    parser.add_argument(
         "--init",
         choices=INITS,
         default="auto",
@@ -119,19 +129,23 @@ def run(args: argparse.Namespace) -> int:
             sys.path.append(os.getcwd())  # a trusted package is found from where the user stands, as in training
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
         with _progress_bar() as bar:
-            task = bar.add_task("refining", total=args.refine, loss="", visible=args.refine > 0)
+            task = bar.add_task("optimising", total=None, loss="", visible=args.refine + args.finetune > 0)
             result = find(
                 moving,
                 fixed,
                 model,
                 args.refine,
+                finetune=args.finetune,
+                seconds=args.seconds,
                 init=args.init,
                 initial_transform=_start(args.initial_transform, moving, fixed),
                 moving_mask=args.moving_mask,
                 fixed_mask=args.fixed_mask,
                 device=device,
                 seed=args.seed,
-                progress=lambda done, _, loss: bar.update(task, completed=done, loss=f"loss {loss:.4f}"),
+                progress=lambda done, steps, loss: bar.update(
+                    task, completed=done, total=steps, loss=f"loss {loss:.4f}"
+                ),
             )
         write_files(files, result, moving, fixed, labels, args.background, args.total)
     _summary(result, fixed, files, time.perf_counter() - began)
@@ -165,8 +179,13 @@ def choose_device(name: str) -> torch.device:
 def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     """The files to write, by option; refuses what cannot work before any of the work."""
     files = files_to_write(args)
-    if args.refine < 0:
-        raise InputError(f"--refine {args.refine}: the number of steps cannot be negative")
+    for option in ("refine", "finetune"):
+        if getattr(args, option) < 0:
+            raise InputError(f"--{option} {getattr(args, option)}: the number of steps cannot be negative")
+    if args.finetune and args.model == "none":
+        raise InputError("--finetune trains a copy of a network: give --model too")
+    if args.seconds is not None and not 0 < args.seconds < math.inf:
+        raise InputError(f"--seconds {args.seconds:g}: give a number above 0")
     nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
     if nothing and args.init in ("auto", "none"):
         raise InputError("nothing to register with: give --model, --refine, --init affine, or some of them")
