@@ -19,7 +19,7 @@ def test_it_ends_at_the_least_of_all_it_evaluated() -> None:
 def test_no_step_only_evaluates() -> None:
     value = torch.tensor([3.0], requires_grad=True)
     assert descend([value], lambda: value.square().sum(), 0, 1.0) == 9
-    assert float(value) == 3
+    assert value.item() == 3
 
 
 def test_what_turns_out_not_finite_is_left_for_the_best_before() -> None:
