@@ -54,6 +54,13 @@ def add_parser(subparsers: Any) -> None:
         help="train a copy of the network on this pair for N steps before it is asked; needs --model",
     )
     parser.add_argument(
+        "--smoothness",
+        type=float,
+        default=0.5,
+        metavar="L",
+        help="weight of the smoothness in --refine: more is smoother and less alike; default: 0.5",
+    )
+    parser.add_argument(
         "--seconds", type=float, metavar="S", help="stop --refine, and --finetune, after S seconds each; default: never"
     )
     parser.add_argument(
@@ -137,6 +144,7 @@ def run(args: argparse.Namespace) -> int:
                 args.refine,
                 finetune=args.finetune,
                 seconds=args.seconds,
+                smoothness=args.smoothness,
                 init=args.init,
                 initial_transform=_start(args.initial_transform, moving, fixed),
                 moving_mask=args.moving_mask,
@@ -184,6 +192,8 @@ def _check_options(args: argparse.Namespace) -> dict[str, Path]:
             raise InputError(f"--{option} {getattr(args, option)}: the number of steps cannot be negative")
     if args.finetune and args.model == "none":
         raise InputError("--finetune trains a copy of a network: give --model too")
+    if not 0 <= args.smoothness < math.inf:
+        raise InputError(f"--smoothness {args.smoothness:g}: give a number, 0 or more")
     if args.seconds is not None and not 0 < args.seconds < math.inf:
         raise InputError(f"--seconds {args.seconds:g}: give a number above 0")
     nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
