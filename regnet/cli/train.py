@@ -20,7 +20,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from regnet.config import config_dir
 from regnet.errors import InputError
-from regnet.training.configuration import check_keys, flat_keys, nearest, read_run
+from regnet.training.configuration import check_keys, checkpoints, flat_keys, nearest, read_run
 from regnet.training.experiment import run_experiment
 
 _VALUED_FLAGS = ("--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn", "--package", "-p", "--resume")
@@ -82,9 +82,17 @@ def _job(config: DictConfig) -> float:
     try:
         if config.test and HydraConfig.get().mode is RunMode.MULTIRUN:
             raise InputError("test=true: never under -m; the test split is for the one run that a grid has chosen")
-        return train(config)
+        return train(_requeued(config))
     except (ValueError, OSError) as error:
         raise SystemExit(2) from error  # past Hydra, which would announce it in lines of its own
+
+
+def _requeued(config: DictConfig) -> DictConfig:
+    """What a job that SLURM has started again goes on with: the same command means the same run then."""
+    folder = Path(config.paths.run_dir)
+    if int(os.environ.get("SLURM_RESTART_COUNT", 0)) and checkpoints(folder):
+        return read_run(folder)
+    return config
 
 
 def _flags_first(words: Sequence[str]) -> list[str]:

@@ -1,5 +1,7 @@
 """One training run from a configuration: make its parts, fit, judge the best weights."""
 
+import shlex
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,10 +15,12 @@ from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from regnet.errors import InputError
 from regnet.models import build, describe
 from regnet.models.registry import packages
-from regnet.training.configuration import check_checkpoint, write_config
+from regnet.training.callbacks.interruption import Interrupted
+from regnet.training.configuration import check_checkpoint, checkpoints, write_config
 from regnet.training.module import RegistrationModule
 
 Make = Callable[..., Any]
+_CTRL_C = 130  # what a shell has for it
 
 
 def run_experiment(config: Mapping[str, Any], make: Make) -> float:
@@ -45,10 +49,8 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     checkpoint = config["ckpt_path"]
     if checkpoint:
         check_checkpoint(Path(checkpoint), model)
-    elif (folder / "checkpoints" / "last.ckpt").exists():
-        raise InputError(
-            f"{folder}: holds a run; go on with `regnet train --resume {folder}`, or set another hydra.run.dir"
-        )
+    elif checkpoints(folder):
+        raise InputError(f"{folder}: holds a run; go on with `{_resume(folder)}`, or set another hydra.run.dir")
 
     data = make(config["data"])
     spec = getattr(data, "spec", None)
@@ -76,9 +78,21 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
         raise InputError(str(error).strip().splitlines()[-1].removeprefix("regnet.errors.InputError: ")) from error
     except MisconfigurationException as error:
         raise InputError(f"config: {error}") from error
+    except SystemExit as stop:
+        twice = isinstance(stop.__context__, KeyboardInterrupt)
+        if not isinstance(stop, Interrupted) and not twice:
+            raise
+        if trainer.is_global_zero:
+            remedy = f"go on with: {_resume(folder)}" if checkpoints(folder) else "no checkpoint was written yet"
+            print(f"regnet: interrupted; {remedy}", file=sys.stderr)
+        raise Interrupted(_CTRL_C if twice else stop.code) from None
     finally:
         for logger in loggers:
             _finish(logger)
+
+
+def _resume(folder: Path) -> str:
+    return f"regnet train --resume {shlex.quote(str(folder))}"
 
 
 @contextmanager

@@ -174,7 +174,9 @@ class RegistrationModule(pl.LightningModule):
         if not finite:
             pairs = ", ".join(map(str, batch.get("id", ["?"])))
             self._stop(
-                batch, f"the loss of pair {pairs} is {total.item()}", "check the images of this pair, or lower the learning rate"
+                batch,
+                f"the loss of pair {pairs} is {total.item()}",
+                "check the images of this pair, or lower the learning rate",
             )
         if not together:
             raise InputError(f"epoch {self.current_epoch}, step {self.global_step}: another process has stopped")
