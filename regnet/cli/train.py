@@ -23,7 +23,19 @@ from regnet.errors import InputError
 from regnet.training.configuration import check_keys, checkpoints, flat_keys, nearest, read_run
 from regnet.training.experiment import run_experiment
 
-_VALUED_FLAGS = ("--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn", "--package", "-p", "--resume")
+_VALUED_FLAGS = (
+    "--cfg",
+    "-c",
+    "--config-dir",
+    "-cd",
+    "--config-path",
+    "-cp",
+    "--config-name",
+    "-cn",
+    "--package",
+    "-p",
+    "--resume",
+)
 
 
 def add_parser(subparsers: Any) -> None:

@@ -15,7 +15,7 @@ from regnet.io import read_checkpoint
 
 KEYS = (
     *("data", "model", "loss", "optimizer", "scheduler", "trainer", "callbacks", "logger", "paths"),
-    *("name", "seed", "objective", "direction", "ckpt_path", "test"),
+    *("name", "seed", "objective", "direction", "ckpt_path", "init_from", "freeze", "test"),
 )
 
 
@@ -130,7 +130,7 @@ def newest_checkpoint(folder: Path) -> Path:
 
 
 def _progress(path: Path) -> tuple[int, int, bool]:
-    """Steps, whole epochs, and whether the other callbacks' state is the latest (``last`` is written after ``best``)."""
+    """Steps, whole epochs, and whether it holds what ``best`` cannot: the choice of this epoch's best."""
     content = read_checkpoint(path)
     epochs = content["loops"]["fit_loop"]["epoch_progress"]["current"]["processed"]
     return content["global_step"], epochs, path.stem != "best"

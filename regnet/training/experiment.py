@@ -18,6 +18,7 @@ from regnet.models.registry import packages
 from regnet.training.callbacks.interruption import Interrupted
 from regnet.training.configuration import check_checkpoint, checkpoints, write_config
 from regnet.training.module import RegistrationModule
+from regnet.training.weights import freeze, warm_start
 
 Make = Callable[..., Any]
 _CTRL_C = 130  # what a shell has for it
@@ -51,6 +52,9 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
         check_checkpoint(Path(checkpoint), model)
     elif checkpoints(folder):
         raise InputError(f"{folder}: holds a run; go on with `{_resume(folder)}`, or set another hydra.run.dir")
+    elif config.get("init_from"):  # a configuration of an older version has not all keys
+        warm_start(network, config["init_from"])
+    freeze(network, config.get("freeze") or ())
 
     data = make(config["data"])
     spec = getattr(data, "spec", None)

@@ -8,7 +8,7 @@ import torch
 from lightning.pytorch import Callback
 from torch.optim.lr_scheduler import ExponentialLR
 
-from regnet.training.callbacks import Checkpoint
+from regnet.training.callbacks import EMA, Checkpoint
 from tests.training import tiny
 
 pytestmark = tiny.quiet
@@ -29,7 +29,6 @@ class Cut(Callback):
 
 def fit(folder, *callbacks, resume=False, **arguments):
     trainer = tiny.trainer(folder, EPOCHS, **arguments)
-    # In front: checkpoints hold the state of all callbacks before them.
     recent = Checkpoint(folder / "checkpoints", "recent", every_n_train_steps=1, enable_version_counter=False)
     trainer.callbacks[-2:] = [*callbacks, *trainer.callbacks[-2:], recent]
     module = tiny.module(SCHEDULE)
@@ -55,7 +54,7 @@ def whole(tmp_path_factory):
     return folder, fit(folder)
 
 
-@pytest.mark.parametrize("at", range(1, EPOCHS * BATCHES))
+@pytest.mark.parametrize("at", [1, 2, 3, 5, 7])
 def test_a_run_that_is_cut_off_goes_on_to_the_same_losses_and_weights(at, whole, tmp_path):
     with pytest.raises(RuntimeError, match="power cut"):
         fit(tmp_path, Cut(at))
@@ -64,3 +63,16 @@ def test_a_run_that_is_cut_off_goes_on_to_the_same_losses_and_weights(at, whole,
         assert torch.equal(one, other)
     for columns in (["step/loss"], ["train/loss", "train/lr", "train/similarity"], ["val/loss", "val/dice"]):
         assert curve(tmp_path, *columns) == curve(whole[0], *columns)
+
+
+def test_averages_and_accumulated_gradients_go_on_too(tmp_path):
+    # Two batches a step, and the epoch's third a step of its own: cut off in the middle of a step.
+    more = {"accumulate_grad_batches": 2, "gradient_clip_val": 0.1}
+    whole = fit(tmp_path / "whole", EMA(decay=0.9), **more)
+    with pytest.raises(RuntimeError, match="power cut"):
+        fit(tmp_path / "parts", EMA(decay=0.9), Cut(4), **more)
+    resumed = fit(tmp_path / "parts", EMA(decay=0.9), resume=True, **more)
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for columns in (["train/loss", "train/lr"], ["val/loss", "val/dice"]):
+        assert curve(tmp_path / "parts", *columns) == curve(tmp_path / "whole", *columns)

@@ -7,6 +7,15 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 
+def may_save(trainer: Trainer, batch_idx: int) -> bool:
+    """Whether a checkpoint at the end of this batch holds all there is.
+
+    Not between the batches of one step, whose gradients are in no checkpoint; and not after the last batch of an epoch,
+    from where Lightning would go on without the validation that is due.
+    """
+    return not trainer.is_last_batch and (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+
+
 class Checkpoint(ModelCheckpoint):
     """Lightning's ``ModelCheckpoint``, which forgets the best score when its folder was moved since.
 
@@ -19,7 +28,7 @@ class Checkpoint(ModelCheckpoint):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Save in the middle of an epoch, where it is time."""
-        if not trainer.is_last_batch:
+        if may_save(trainer, batch_idx):
             super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -10,6 +10,8 @@ import torch
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 
+from regnet.training.callbacks.checkpoint import may_save
+
 _REQUEUE = getattr(signal, "SIGUSR1", None)  # not on Windows
 _SIGNALS = [number for number in (signal.SIGINT, signal.SIGTERM, _REQUEUE) if number is not None]
 _TOLD = b"\nfinishing this batch, then a checkpoint; Ctrl-C again ends at once\n"
@@ -50,8 +52,7 @@ class Interruption(Checkpoint):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Save where a signal came; the epoch's last batch waits for its validation."""
-        accumulating = (batch_idx + 1) % trainer.accumulate_grad_batches != 0  # no gradients are in a checkpoint
-        if not trainer.is_last_batch and not accumulating:
+        if may_save(trainer, batch_idx):
             self._save_if_asked(trainer)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
