@@ -75,6 +75,8 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     with _blame("trainer"):
         trainer = make(config["trainer"], callbacks=callbacks, logger=loggers, enable_progress_bar=bar)
     write_config(config, folder)
+    for logger in loggers:
+        logger.log_hyperparams(config)
     try:
         return _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
     except InputError as error:
