@@ -74,7 +74,8 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     bar = any(isinstance(callback, ProgressBar) for callback in callbacks)  # none configured: none, not Lightning's own
     with _blame("trainer"):
         trainer = make(config["trainer"], callbacks=callbacks, logger=loggers, enable_progress_bar=bar)
-    write_config(config, folder)
+    if trainer.is_global_zero:
+        write_config(config, folder)
     for logger in loggers:
         logger.log_hyperparams(config)
     try:

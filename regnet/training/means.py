@@ -41,10 +41,11 @@ class Means:
             parts = [None] * distributed.get_world_size()
             distributed.all_gather_object(parts, self.state())
         self.load({})
-        return _merged(parts)
+        return merged(parts)
 
 
-def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The means over several such states."""
     sums: dict[str, tuple[float, int]] = {}
     for part in parts:
         for name, (total, count) in part.items():

@@ -86,7 +86,7 @@ class RegistrationModule(pl.LightningModule):
         self._batch = batch
         _, total = self._evaluate(batch, "train")
         self.log("loss", total.detach(), prog_bar=True, logger=False)
-        self.log("step/loss", total.detach(), batch_size=len(batch["fixed"]))
+        self.log("step/loss", total.detach(), batch_size=len(batch["fixed"]), sync_dist=True)
         self._means["train"].add({"train/lr": self.trainer.optimizers[0].param_groups[0]["lr"]}, len(batch["fixed"]))
         return total
 
@@ -151,7 +151,8 @@ class RegistrationModule(pl.LightningModule):
         self._means["train"].load(checkpoint.get("means", {}))
 
     def _log_epoch(self, stage: str) -> None:
-        self.log_dict(self._means[stage].take(), on_step=False, on_epoch=True, batch_size=1)
+        # What every process has by now is the same; Lightning does not know, and asks for `sync_dist`.
+        self.log_dict(self._means[stage].take(), on_step=False, on_epoch=True, batch_size=1, sync_dist=True)
 
     def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
         own = batch.get("source"), batch.get("matrix")
