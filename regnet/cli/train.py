@@ -15,10 +15,11 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from hydra.utils import get_object, instantiate
+from hydra.utils import get_object, get_original_cwd, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from regnet.cli.words import quoted
 from regnet.config import config_dir
 from regnet.errors import InputError
 from regnet.training.configuration import check_keys, checkpoints, flat_keys, nearest, read_run
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: a key, file or image is wrong; the message names it.
     """
-    words = _flags_first(arguments.overrides)
+    words = quoted(_flags_first(arguments.overrides))
     # A user's own classes are found from where the user stands, and beside the user's configuration.
     sys.path.extend([os.getcwd(), *_config_dirs(words)])
     member = joined_run()
@@ -68,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     def job(config: DictConfig) -> float:
         sys.argv = started_with  # Hydra has read its words; Lightning repeats these for further processes
+        os.chdir(get_original_cwd())  # whatever hydra.job.chdir says: paths are relative to where the user stands
         return _job(config)
 
     sys.argv = ["regnet train", *words]
@@ -155,7 +157,11 @@ def _explain(error: HydraException, words: Sequence[str]) -> str:
     """Hydra's complaint about the words in one line, with the nearest known key."""
     text = str(error)
     overridden = re.search(r"Could not override '([^'@]+)", text)
+    ambiguous = re.search(r"Ambiguous value for argument '([^=]+)=(.*)'\n", text)
     missing = re.search(r"Could not find '([^']+)'.*Available options in '([^']*)':(.*)", text, re.DOTALL)
+    if ambiguous:
+        key, value = ambiguous.groups()
+        return f"config: {key}: the comma makes a grid, under -m; one value is \"{key}='{value}'\", a list [{value}]"
     if missing:
         options = [f"{missing[2]}/{option}" for option in missing[3].split()]
         return f"config: there is no {missing[1]!r}{nearest(missing[1], options)}"

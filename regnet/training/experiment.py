@@ -78,8 +78,11 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
         write_config(config, folder)
     for logger in loggers:
         logger.log_hyperparams(config)
+    failed = True
     try:
-        return _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
+        objective = _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
+        failed = False
+        return objective
     except InputError as error:
         # From a worker of the data loader it comes with that worker's traceback; its own line is the last.
         raise InputError(str(error).strip().splitlines()[-1].removeprefix("regnet.errors.InputError: ")) from error
@@ -95,7 +98,7 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
         raise Interrupted(_CTRL_C if twice else stop.code) from None
     finally:
         for logger in loggers:
-            _finish(logger)
+            _finish(logger, failed)
 
 
 def _resume(folder: Path) -> str:
@@ -136,11 +139,11 @@ def _fit(
     return logged[objective]
 
 
-def _finish(logger: Any) -> None:
+def _finish(logger: Any, failed: bool) -> None:
     """End a Weights & Biases run with its job, or the next job of a grid would write into it."""
     run: Any = getattr(logger, "_experiment", None)  # not `experiment`, which would begin one
     if run is not None and hasattr(run, "finish"):
-        run.finish()
+        run.finish(exit_code=int(failed))
 
 
 def _best_checkpoint(trainer: pl.Trainer) -> str | None:

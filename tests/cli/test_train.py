@@ -17,6 +17,7 @@ from regnet.cli.main import main
 from regnet.io import read_checkpoint
 from regnet.training.configuration import newest_checkpoint
 from tests.training import tiny
+from tests.training.finishing import CODES
 from tests.training.slurm import fake_slurm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -246,6 +247,28 @@ def test_a_mistake_is_told_in_one_line(words, said, tmp_path, capsys):
     assert said in mistake(capsys, *words, *small, *where)
 
 
+@pytest.mark.parametrize("name", ["a b", "a,b", "a(1)", "数据", "it's", "100%"])
+@pytest.mark.parametrize("quotes", [True, False])
+def test_awkward_paths_are_taken_as_they_are(name, quotes, tmp_path, capsys):
+    table = tmp_path / name / "pairs.csv"
+    value = str(table).replace("'", "\\'") if quotes else str(table)
+    said = mistake(capsys, "data=pairs", f"data.pairs='{value}'" if quotes else f"data.pairs={value}", "logger=none",
+                   f"hydra.run.dir={tmp_path}/run")  # fmt: skip
+    if name == "a,b" and not quotes:
+        assert f"data.pairs='{table}'" in said  # how to write it
+    else:
+        assert f"{table}: cannot be read (No such file" in said
+
+
+def test_a_job_that_fails_is_told_to_its_logger(tmp_path, capsys):
+    CODES.clear()
+    words = [*SMALL, "trainer.max_epochs=1", "+logger.book._target_=tests.training.finishing.Finishing"]
+    assert train(*words, f"hydra.run.dir={tmp_path}/well") == 0
+    grid = ["-m", "optimizer.lr=1e30,1e-3", f"hydra.sweep.dir={tmp_path}/grid"]
+    assert "training stops before the weights are lost" in mistake(capsys, *grid, *words)
+    assert CODES[:2] == [0, 1]
+
+
 def test_an_experiment_file_with_a_misspelt_block_is_refused(tmp_path, capsys):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text("# @package _global_\noptmizer:\n  lr: 1e-4\n")
@@ -318,6 +341,19 @@ def test_own_images_of_any_shape_spacing_and_orientation_train(tmp_path):
     words += ["data=pairs", f"data.pairs={_table(tmp_path)}", "data.spec.spacing=10", "trainer.max_epochs=1"]
     assert train(*words, f"hydra.run.dir={tmp_path}/run") == 0
     assert weights(tmp_path / "run" / "checkpoints" / "best.ckpt")
+
+
+@pytest.mark.parametrize("chdir", ["true", "false"])
+def test_paths_are_relative_to_where_the_user_stands(chdir, tmp_path, monkeypatch):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    _table(tmp_path / "images")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    words = [word for word in SMALL if not word.startswith(("data.", "experiment"))]
+    words += ["data=pairs", "data.pairs=../images/pairs.csv", "data.spec.spacing=10", "trainer.fast_dev_run=true"]
+    assert train(*words, f"hydra.job.chdir={chdir}", "hydra.run.dir=../run") == 0
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert (tmp_path / "run" / "config.yaml").is_file()
 
 
 @pytest.mark.parametrize("workers", [0, 1])
