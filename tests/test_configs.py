@@ -1,6 +1,7 @@
 """Every configuration file composes, names only arguments that exist, and makes its object."""
 
 import functools
+import re
 from pathlib import Path
 
 import hydra
@@ -95,3 +96,12 @@ def test_every_optimiser_and_schedule_take_the_trainable_parameters(words, sched
     optimizer.step()
     if schedule is not None:
         found["lr_scheduler"]["scheduler"].step()
+
+
+def test_what_the_documents_give_to_slurm_composes(tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "training.md").read_text(encoding="utf-8")
+    (words,) = re.findall(r"^srun regnet train (.*) hydra.run.dir=runs/\$SLURM_JOB_ID$", text, re.MULTILINE)
+    config = compose(tmp_path, *words.split())
+    check_keys(config, get_object)
+    assert config["trainer"]["strategy"] == "ddp" and config["trainer"]["accelerator"] == "gpu"
+    assert f"--ntasks-per-node={config['trainer']['devices']} " in text
