@@ -15,6 +15,7 @@ from regnet.errors import InputError
 from regnet.losses import Objective
 from regnet.models import Model
 from regnet.training.measure import measure
+from regnet.training.told import what_is_told
 
 Batch = Mapping[str, Any]
 
@@ -32,6 +33,7 @@ class RegistrationModule(pl.LightningModule):
             checkpoint, with ``spec``, so that the file alone can be loaded; without it, it cannot.
         spec: input contract of the model, as plain values (``InputSpec.to_dict()``).
         objective: logged value that a ``ReduceLROnPlateau`` watches.
+        seed: of what a model is told in training: see ``regnet.training.told``.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class RegistrationModule(pl.LightningModule):
         model_config: Mapping[str, Any] | None = None,
         spec: Mapping[str, Any] | None = None,
         objective: str = "val/loss",
+        seed: int = 0,
     ) -> None:
         super().__init__()
         self.model = model
@@ -50,6 +53,7 @@ class RegistrationModule(pl.LightningModule):
         self.optimizer = optimizer
         self.scheduler = scheduler
         self.objective = objective
+        self.seed = seed
         # Plain containers only: anything else in a checkpoint is refused by `torch.load(weights_only=True)`.
         about = {"model": model_config, "spec": spec, "regnet": regnet.__version__}
         self.save_hyperparameters({name: value for name, value in about.items() if value is not None})
@@ -61,9 +65,10 @@ class RegistrationModule(pl.LightningModule):
         view: Tensor | None = None,
         source: Tensor | None = None,
         matrix: Tensor | None = None,
+        **told: Tensor,
     ) -> dict[str, Tensor]:
         """What the model says; see ``Model``."""
-        outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix)
+        outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix, **told)
         return outputs
 
     def on_fit_start(self) -> None:
@@ -129,9 +134,10 @@ class RegistrationModule(pl.LightningModule):
 
     def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
         own = batch.get("source"), batch.get("matrix")
-        outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own)
+        told = what_is_told(self.model, batch, self.seed, self.current_epoch if stage == "train" else None)
+        outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own, **told)
         if isinstance(self.loss, Objective) and self.loss.wants_swap(outputs):
-            outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"])["displacement"]
+            outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"], **told)["displacement"]
         total, terms = self.loss(outputs, batch)
         if not total.isfinite():
             pairs = ", ".join(map(str, batch.get("id", ["?"])))
@@ -140,7 +146,7 @@ class RegistrationModule(pl.LightningModule):
                 "training stops before the weights are lost: check the images of this pair, or lower the learning rate"
             )
         if isinstance(self.loss, Objective):
-            weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms).items()}
+            weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms, outputs).items()}
             terms = {**terms, **weighted}
         terms = {"loss": total, **terms}
         self.log_dict({f"{stage}/{name}": value.detach() for name, value in terms.items()}, **_per_epoch(batch))
