@@ -41,7 +41,8 @@ class Objective(nn.Module):
         """
         if "regularity" in outputs and not any(getattr(term, "regular", False) for term in self.terms.values()):
             raise ValueError(
-                f"a conditional model needs a term that makes a field smooth, such as Diffusion: got {', '.join(self.terms)}"
+                "a conditional model needs a term that makes a field smooth, such as Diffusion: got "
+                + ", ".join(self.terms)
             )
         views: dict[tuple[int, bool], Any] = {(0, False): (outputs, batch)}
 

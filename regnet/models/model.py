@@ -1,5 +1,7 @@
 """What every model is: two images in, a deformation and the deformed moving image out."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -15,8 +17,8 @@ class Model(nn.Module):
     @property
     def regularity(self) -> tuple[float, float] | None:
         """Least and greatest regularisation weight that a conditional network was made for; None: it takes none."""
-        parts = (part for part in self.modules() if not isinstance(part, Model))
-        return next((part.regularity for part in parts if hasattr(part, "regularity")), None)
+        networks: list[Any] = [part for part in self.modules() if not isinstance(part, Model)]
+        return next((network.regularity for network in networks if hasattr(network, "regularity")), None)
 
     @property
     def probabilistic(self) -> bool:
@@ -62,8 +64,8 @@ class Model(nn.Module):
                 ``None``: the mean.
 
         Returns:
-            What ``fields`` gives, ``regularity`` if it is given, with ``moving(p + u(p)) ~ fixed(p)``; ``moved`` and ``moved_view``: image and view
-            warped by it, 0 out of view.
+            What ``fields`` gives, with ``moving(p + u(p)) ~ fixed(p)``; ``regularity`` if it is given; ``moved`` and
+            ``moved_view``: image and view warped by it, 0 out of view.
 
         Raises:
             ValueError: the model does not give one displacement per voxel.

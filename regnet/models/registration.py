@@ -74,18 +74,16 @@ class Registration(Model):
             squares = squares + step * (flow - mean)
         return (squares / (len(draws) - 1)).sqrt()
 
-    def fields(
-        self, moving: Tensor, fixed: Tensor, regularity: Tensor | None = None, draw: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def fields(self, moving: Tensor, fixed: Tensor, **told: Tensor) -> dict[str, Tensor]:
         """What the head says; see ``Model``.
 
         Raises:
             ValueError: there is no head, and the network does not return a displacement.
         """
         shape = fixed.shape[2:]
-        features = self.features(moving, fixed, regularity)
+        features = self.features(moving, fixed, told.get("regularity"))
         if self.head is not None:
-            return dict(self.head(features, shape, draw) if self.probabilistic else self.head(features, shape))
+            return dict(self.head(features, shape, *([told.get("draw")] if self.probabilistic else [])))
         if features.shape[1:] != (len(shape), *shape):
             raise ValueError(
                 f"without a head the network must return a displacement {(len(fixed), len(shape), *shape)}, got "

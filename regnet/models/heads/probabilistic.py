@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from regnet import ops
-from regnet.models.heads.field import FieldLayer, to_grid
+from regnet.models.heads.field import FieldLayer
 from regnet.models.heads.velocity import VelocityHead
 
 _LOG_VARIANCE = -10.0  # at first, as in voxelmorph: nearly no noise until the network knows something

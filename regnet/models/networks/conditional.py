@@ -50,10 +50,11 @@ class ConditionalUNet(UNet):
             nn.Linear(1, WIDTH), nn.LeakyReLU(SLOPE), nn.Linear(WIDTH, WIDTH), nn.LeakyReLU(SLOPE)
         )
         handed = [self.streams * width for width in encoder[len(encoder) - 1 - len(decoder) :]]
-        self.modulations = nn.ModuleList(nn.Linear(WIDTH, 2 * width) for width in [*handed, self.out_channels])
-        for layer in self.modulations:  # at first every weight is served alike
+        layers = [nn.Linear(WIDTH, 2 * width) for width in [*handed, self.out_channels]]
+        for layer in layers:  # at first every weight is served alike
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
+        self.modulations = nn.ModuleList(layers)
 
     def forward(self, moving: Tensor, fixed: Tensor, regularity: Tensor | None = None) -> Tensor:
         """Features as of ``UNet``, for the regularisation weights ``(N,)``.
