@@ -8,7 +8,8 @@ from typing import Any
 from lightning import LightningDataModule
 from torch.utils.data import DataLoader, Dataset
 
-from regnet.data.datasets import SyntheticPairs, TablePairs
+from regnet.data.datasets import SyntheticPairs
+from regnet.data.table_pairs import TablePairs
 from regnet.data.loading import EpochSampler, collate
 from regnet.data.prepare import check_same_grid
 from regnet.data.sample import sample_path
