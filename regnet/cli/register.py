@@ -1,10 +1,10 @@
 """``regnet register``: one pair of images in, moved image and transform out."""
 
 import argparse
-import math
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -213,15 +213,25 @@ def _summary(result: Result, fixed: Image, files: dict[str, Path], seconds: floa
     console.print(f"deformation in the fixed foreground: mean {length['mean']:.2f} mm, most {length['max']:.2f} mm")
     console.print(f"folded voxels there: {100 * folding:.4f} %")
     if wants_inverse(files):
-        mean, most = _residual(result, fixed)
-        console.print(f"forward and back again: mean {mean:.3f} mm, most {most:.3f} mm from where it began")
+        for line in _inverse_lines(result, fixed):
+            console.print(line)
     for name, path in files.items():
         console.print(f"{name.replace('_', ' ')}: {path}", soft_wrap=True, highlight=False)
 
 
-def _residual(result: Result, fixed: Image) -> tuple[float, float]:
-    """Mean and largest distance, mm, of ``inverse(forward(x))`` from ``x``, over voxels of the fixed foreground."""
-    voxels = foreground_of(fixed)[0, 0].nonzero().double()
-    points = fixed.grid.to_world(voxels[:: math.ceil(len(voxels) / _TRIED)])
+def _inverse_lines(result: Result, fixed: Image) -> Iterator[str]:
+    """How well the inverse of the deformation inverts it, in the fixed foreground."""
+    inverted, foreground = result.inverted, foreground_of(fixed)[0] > 0
+    folds = foreground & ~inverted.found & ~inverted.leaves
+    leaves = foreground & inverted.leaves
+    missed = inverted.residual[foreground & ~folds & ~leaves]
+    if len(missed):
+        yield f"forward after inverse ends {missed.mean():.3f} mm (most {missed.max():.3f}) from where it began"
+    if bool(folds.any()):
+        yield f"no inverse at {int(folds.sum())} voxels, where the map folds: {inverted.residual[folds].max():.2f} mm off"
+    if bool(leaves.any()):
+        yield f"the inverse leaves the fixed grid at {int(leaves.sum())} voxels, where programs differ"
+    voxels = foreground[0].nonzero().double()
+    points = fixed.grid.to_world(voxels[:: max(1, len(voxels) // _TRIED)])
     away = (result.inverse.map_points(result.transform.map_points(points)) - points).norm(dim=-1)
-    return float(away.mean()), float(away.max())
+    yield f"inverse after forward, that is between its voxels: {away.mean():.3f} mm (most {away.max():.3f})"

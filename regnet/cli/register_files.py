@@ -104,14 +104,14 @@ def write_files(
     if "warp" in files:
         write_transform(files["warp"], transform.on(fixed.grid), fixed)
     if "inverse_warp" in files:
-        write_transform(files["inverse_warp"], result.inverse.on(moving.grid), moving)
+        write_transform(files["inverse_warp"], result.inverse_on(moving.grid), moving)
     if "prefix_affine" in files:
         write_transform(files["prefix_affine"], result.affine)
         write_transform(files["prefix_warp"], result.forward, fixed)
         write_transform(files["prefix_inverse_warp"], result.backward, fixed)
     if "composite" in files:
         write_transform(files["composite"], transform, fixed)
-        write_transform(files["inverse_composite"], chain([result.affine.inverse(), result.backward]), fixed)
+        write_transform(files["inverse_composite"], result.inverse, fixed)
 
 
 def _inverse_name(path: Path) -> Path:
