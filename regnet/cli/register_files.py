@@ -14,7 +14,7 @@ from regnet.io import Image, write_image, write_transform
 from regnet.io.displacement import SUFFIXES as FIELD_SUFFIXES
 from regnet.io.image import SUFFIXES as IMAGE_SUFFIXES
 from regnet.io.itk_h5 import SUFFIXES as COMPOSITE_SUFFIXES
-from regnet.spatial import chain, resample
+from regnet.spatial import resample
 
 # What can be written, and what the file's name may end with.
 _SUFFIXES = {

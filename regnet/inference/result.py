@@ -40,7 +40,7 @@ class Result:
     def inverted(self) -> Inverse:
         """The inverse of :attr:`forward`, that is of the field as it is written and interpolated, and what it misses.
 
-        The reversed velocity is where the search starts, no more: between two voxels a field goes straight, and so it is
+        The reversed velocity is where the search starts, no more: between two voxels a field goes straight, so it is
         not quite the exponential whose values it has at the voxels.
         """
         start = roughly(self.deformation) if self.reverse is None else self.reverse

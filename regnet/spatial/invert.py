@@ -100,17 +100,18 @@ class _Part:
     def solve(self, iterations: int, tolerance: float) -> None:
         """Go on at the voxels that have not arrived, and only there."""
         mm = tolerance * min(self.grid.spacing)
+        every = slice(None)
         for voxels in (self.distance > tolerance)[0].nonzero().split(_POINTS):
-            at = tuple(voxels.T)
-            world, flow = self.grid.to_world(voxels), self.flow[:, *at]
+            at, of = tuple(voxels.T), (every, *voxels.T)
+            world, flow = self.grid.to_world(voxels), self.flow[of]
             begin = self.grid.to_world(voxels + flow.T)
             found, _ = unmap_points(self.transform, world, iterations, mm, begin)
             missing = (self.grid.to_voxel(self.transform.map_points(found)) - voxels).T
             distance = missing.norm(dim=0)
             better = distance < self.distance[0][at]
             back = (self.grid.to_voxel(found) - voxels).T
-            self.flow[:, *at] = torch.where(better, back.to(flow), flow)
-            self.missing[:, *at] = torch.where(better, missing.to(flow), self.missing[:, *at])
+            self.flow[of] = torch.where(better, back.to(flow), flow)
+            self.missing[of] = torch.where(better, missing.to(flow), self.missing[of])
             self.distance[0][at] = torch.where(better, distance.to(flow), self.distance[0][at])
 
     def leaves(self) -> Tensor:
