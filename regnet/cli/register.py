@@ -26,6 +26,7 @@ from regnet.spatial import Affine
 
 # The inverse is tried on so many voxels.
 _TRIED = 100_000
+_MOST_STEPS = 1_000_000
 
 
 def add_parser(subparsers: Any) -> None:
@@ -165,8 +166,8 @@ def choose_device(name: str) -> torch.device:
 def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     """The files to write, by option; refuses what cannot work before any of the work."""
     files = files_to_write(args)
-    if args.refine < 0:
-        raise InputError(f"--refine {args.refine}: the number of steps cannot be negative")
+    if not 0 <= args.refine <= _MOST_STEPS:
+        raise InputError(f"--refine {args.refine}: the number of steps is from 0 to {_MOST_STEPS:,}")
     nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
     if nothing and args.init in ("auto", "none"):
         raise InputError("nothing to register with: give --model, --refine, --init affine, or some of them")
@@ -228,7 +229,8 @@ def _inverse_lines(result: Result, fixed: Image) -> Iterator[str]:
     if len(missed):
         yield f"forward after inverse ends {missed.mean():.3f} mm (most {missed.max():.3f}) from where it began"
     if bool(folds.any()):
-        yield f"no inverse at {int(folds.sum())} voxels, where the map folds: {inverted.residual[folds].max():.2f} mm off"
+        most = float(inverted.residual[folds].max())
+        yield f"no inverse at {int(folds.sum())} voxels, where the map folds: most {most:.2f} mm off"
     if bool(leaves.any()):
         yield f"the inverse leaves the fixed grid at {int(leaves.sum())} voxels, where programs differ"
     voxels = foreground[0].nonzero().double()

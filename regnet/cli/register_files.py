@@ -47,6 +47,8 @@ def files_to_write(args: argparse.Namespace) -> dict[str, Path]:
     if args.composite is not None:
         written["inverse_composite"] = _inverse_name(args.composite)
     if args.prefix is not None:
+        if not args.prefix:
+            raise InputError("--prefix '' names nothing; give a folder and the beginning of a name, such as out/ann_")
         written.update({name: Path(args.prefix + end) for name, end in _PREFIXED.items()})
     if not written:
         raise InputError(f"nothing to write: give at least one of --prefix, {', '.join(map(option, _SUFFIXES))}")
