@@ -10,18 +10,21 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from regnet import metrics
 from regnet.cli.options import add_background, add_overwrite, add_threads, foreground_of, set_threads
 from regnet.cli.output import outputs
+from regnet.cli.progress import progress
+from regnet.cli.register_cohort import run_cohort
 from regnet.cli.register_files import files_to_write, wants_inverse, write_files
+from regnet.data.datasets import read_channels
 from regnet.data.prepare import check_same_grid
 from regnet.errors import InputError
 from regnet.inference import Result, check_device, find, load_model
+from regnet.inference.engine import ENGINES
 from regnet.inference.initial import INITS
 from regnet.inference.preflight import degrees_of
-from regnet.io import Image, check_image, read_image, read_labels, read_transform
+from regnet.io import Image, check_image, read_labels, read_transform
 from regnet.spatial import Affine
 
 # The inverse is tried on so many voxels.
@@ -37,8 +40,10 @@ def add_parser(subparsers: Any) -> None:
         description="Register a moving image to a fixed one: with a trained network, by optimising this pair, or both. "
         "The two may have any shapes, spacings and orientations.",
     )
-    parser.add_argument("--moving", type=Path, required=True, help="image to deform: .nii, .nii.gz, .mgz, .png, .tif")
-    parser.add_argument("--fixed", type=Path, required=True, help="image to deform it to; its grid is the outputs'")
+    parser.add_argument(
+        "--moving", type=Path, nargs="+", help="image to deform: .nii, .nii.gz, .mgz, .png, .tif; several are channels"
+    )
+    parser.add_argument("--fixed", type=Path, nargs="+", help="image to deform it to; its grid is the outputs'")
     parser.add_argument("--model", default="none", help="run folder or checkpoint of a trained network; default: none")
     parser.add_argument(
         "--refine",
@@ -95,6 +100,24 @@ def add_parser(subparsers: Any) -> None:
     )
     files.add_argument("--total", action="store_true", help="--jacobian of the whole map, with the affine one")
     files.add_argument("--figure", type=Path, help="PNG of fixed, moving, moved image and warped grid")
+    many = parser.add_argument_group(
+        "many pairs, in place of --moving and --fixed",
+        "Output options are names in --out then, with {id}, {fixed} and {moving} for the pair; without any, "
+        "{id}_moved.nii.gz, {id}_warp.nii.gz and, where the table has labels, {id}_moved_labels.nii.gz are written. "
+        "What is done is not done again. Pairs that fail are listed at the end; the status is 3 then.",
+    )
+    source = many.add_mutually_exclusive_group()
+    source.add_argument("--pairs", type=Path, metavar="TABLE", help="table of pairs (CSV)")
+    source.add_argument("--dataset", type=Path, metavar="JSON", help="NAME_dataset.json of Learn2Reg")
+    many.add_argument(
+        "--split", help="only these rows; of a dataset registration_val (default), registration_test, ..."
+    )
+    many.add_argument("--out", type=Path, metavar="DIR", help="folder for the outputs and manifests/ID.json")
+    many.add_argument("--jobs", type=int, default=1, help="pairs at a time; default: 1")
+    many.add_argument("--shard", metavar="I/N", help="only every N-th pair, from the I-th (0 to N - 1) on")
+    many.add_argument("--engine", choices=ENGINES, default="local", help="ray: on a Ray cluster, $RAY_ADDRESS or here")
+    many.add_argument("--format", choices=("learn2reg",), help="a submission: displacements by their names, and a zip")
+    parser.set_defaults(displacement=None)
     add_background(parser)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda:0; default: auto")
     add_threads(parser)
@@ -105,22 +128,23 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
+    if args.pairs is not None or args.dataset is not None:
+        return run_cohort(args, run, _check_options)
     began = time.perf_counter()
     files = _check_options(args)
     set_threads(args.threads)
     _seed(args.seed)
     device = choose_device(args.device)
-    inputs = [args.moving, args.fixed, args.moving_labels, args.initial_transform, args.moving_mask, args.fixed_mask]
+    inputs = [*args.moving, *args.fixed, args.moving_labels, args.initial_transform, args.moving_mask, args.fixed_mask]
     with outputs(list(files.values()), args.overwrite, inputs):
-        moving, fixed = check_image(read_image(args.moving)), check_image(read_image(args.fixed))
+        moving, fixed = check_image(read_channels(args.moving)), check_image(read_channels(args.fixed))
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
             check_same_grid(labels, moving.grid, moving.name)
         if args.trust:
             sys.path.append(os.getcwd())  # a trusted package is found from where the user stands, as in training
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
-        with _progress_bar() as bar:
-            task = bar.add_task("refining", total=args.refine, loss="", visible=args.refine > 0)
+        with progress("refining", args.refine) as tell:
             result = find(
                 moving,
                 fixed,
@@ -132,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
                 fixed_mask=args.fixed_mask,
                 device=device,
                 seed=args.seed,
-                progress=lambda done, _, loss: bar.update(task, completed=done, loss=f"loss {loss:.4f}"),
+                progress=lambda done, _, loss: tell(done, f"loss {loss:.4f}"),
             )
         write_files(files, result, moving, fixed, labels, args.background, args.total)
     _summary(result, fixed, files, time.perf_counter() - began)
@@ -165,6 +189,8 @@ def choose_device(name: str) -> torch.device:
 
 def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     """The files to write, by option; refuses what cannot work before any of the work."""
+    if not args.moving or not args.fixed:
+        raise InputError("give --moving and --fixed, or --pairs and --out")
     files = files_to_write(args)
     if not 0 <= args.refine <= _MOST_STEPS:
         raise InputError(f"--refine {args.refine}: the number of steps is from 0 to {_MOST_STEPS:,}")
@@ -185,21 +211,6 @@ def _seed(seed: int) -> None:
         torch.manual_seed(seed)
     except (ValueError, RuntimeError) as error:
         raise InputError(f"--seed {seed}: does not fit into 64 bits") from error
-
-
-def _progress_bar() -> Progress:
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[loss]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
 
 
 def _summary(result: Result, fixed: Image, files: dict[str, Path], seconds: float) -> None:

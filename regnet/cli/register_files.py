@@ -34,6 +34,9 @@ _PREFIXED = {
     "prefix_moved": "Warped.nii.gz",
 }
 
+# What names files.
+NAMED = (*_SUFFIXES, "prefix", "displacement")
+
 
 def files_to_write(args: argparse.Namespace) -> dict[str, Path]:
     """Every file that the options name, by what it is.
@@ -44,6 +47,8 @@ def files_to_write(args: argparse.Namespace) -> dict[str, Path]:
     written = {name: getattr(args, name) for name in _SUFFIXES if getattr(args, name) is not None}
     for name, path in written.items():
         check_suffix(path, _SUFFIXES[name], option(name))
+    if args.displacement is not None:  # of --format learn2reg
+        written["displacement"] = args.displacement
     if args.composite is not None:
         written["inverse_composite"] = _inverse_name(args.composite)
     if args.prefix is not None:
@@ -107,6 +112,8 @@ def write_files(
         write_transform(files["warp"], transform.on(fixed.grid), fixed)
     if "inverse_warp" in files:
         write_transform(files["inverse_warp"], result.inverse_on(moving.grid), moving)
+    if "displacement" in files:
+        write_transform(files["displacement"], transform, fixed, target="learn2reg", moving=moving)
     if "prefix_affine" in files:
         write_transform(files["prefix_affine"], result.affine)
         write_transform(files["prefix_warp"], result.forward, fixed)
