@@ -50,7 +50,9 @@ class Folder:
         ids = [subject.id for subject in whole]
         twice = next((name for name in ids if ids.count(name) > 1), None) if len(set(ids)) < len(ids) else None
         if twice is not None:
-            raise InputError(f"{root}: {twice!r} names two images of {patterns[0]}: put what tells them apart in braces")
+            raise InputError(
+                f"{root}: {twice!r} names two images of {patterns[0]}: put what tells them apart in braces"
+            )
         return tuple(whole)
 
     def _subject(self, root: Path, patterns: list[str], file: Path, values: dict[str, str]) -> Subject | None:

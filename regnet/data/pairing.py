@@ -116,6 +116,8 @@ def has(rows: Sequence[Row], part: str) -> bool:
     if isinstance(rows, Pairing):
         return rows.has(part)
     return any(
-        getattr(row, part) if isinstance(row, Subject) else getattr(row, f"moving_{part}") and getattr(row, f"fixed_{part}")
+        getattr(row, part)
+        if isinstance(row, Subject)
+        else getattr(row, f"moving_{part}") and getattr(row, f"fixed_{part}")
         for row in rows
     )
