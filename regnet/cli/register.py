@@ -17,8 +17,8 @@ from regnet.cli.output import outputs
 from regnet.cli.progress import progress
 from regnet.cli.register_cohort import run_cohort
 from regnet.cli.register_files import files_to_write, wants_inverse, write_files
-from regnet.data.datasets import read_channels
 from regnet.data.prepare import check_same_grid
+from regnet.data.reader import read_channels
 from regnet.errors import InputError
 from regnet.inference import Result, check_device, find, load_model
 from regnet.inference.engine import ENGINES
