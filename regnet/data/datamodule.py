@@ -8,7 +8,7 @@ from typing import Any
 from lightning import LightningDataModule
 from torch.utils.data import DataLoader, Dataset
 
-from regnet.data.datasets import SyntheticPairs, TablePairs
+from regnet.data.datasets import SyntheticPairs
 from regnet.data.loading import EpochSampler, ResumableLoader, collate
 from regnet.data.prepare import check_same_grid
 from regnet.data.sample import sample_path
@@ -16,6 +16,7 @@ from regnet.data.slices import axial_slice
 from regnet.data.spec import InputSpec
 from regnet.data.synthesis import Recipe, Source, make_sources
 from regnet.data.table import Pair, Subject, read_table
+from regnet.data.table_pairs import TablePairs
 from regnet.errors import InputError
 from regnet.io.image import Image, check_image, read_image, read_labels
 

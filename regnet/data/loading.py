@@ -1,5 +1,6 @@
 """How pairs become batches: which item when, and how items of different sizes go together."""
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -78,16 +79,22 @@ def collate(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Stack samples; smaller ones are padded at the end of their axes, with 0, and so are out of view there.
 
     Args:
-        samples: as the datasets give them. Keys that not all of them have (labels) are left out.
+        samples: as the datasets give them. Keys that not all of them have are left out. Where sizes differ, there is
+            a ``fixed_mask``, so that padding does not count.
 
     Returns:
-        Tensors with a batch axis; ``id`` a list of str; ``index`` ``(N,)``.
+        Tensors with a batch axis, landmarks padded with NaN; ``id`` a list of str; ``index`` ``(N,)``.
     """
+    if any(sample["fixed"].shape != samples[0]["fixed"].shape for sample in samples if "fixed" in sample):
+        samples = [{"fixed_mask": torch.ones_like(sample["fixed"][:1]), **sample} for sample in samples]
     keys = [key for key in samples[0] if all(key in sample for sample in samples)]
-    return {key: _stack([sample[key] for sample in samples]) for key in keys}
+    return {key: _stack([sample[key] for sample in samples], _FILL.get(key, 0.0)) for key in keys}
 
 
-def _stack(values: list[Any]) -> Any:
+_FILL = {"moving_points": math.nan, "fixed_points": math.nan}  # such landmarks are left out
+
+
+def _stack(values: list[Any], fill: float) -> Any:
     first = values[0]
     if isinstance(first, str):
         return values
@@ -96,10 +103,11 @@ def _stack(values: list[Any]) -> Any:
     if all(value.shape == first.shape for value in values):
         return torch.stack(values)
     shape = [max(sizes) for sizes in zip(*(value.shape for value in values), strict=True)]
-    return torch.stack([_pad(value, shape) for value in values])
+    dtype = torch.stack([torch.empty(0, dtype=value.dtype) for value in values]).dtype  # labels of several types
+    return torch.stack([_pad(value.to(dtype), shape, fill) for value in values])
 
 
-def _pad(value: Tensor, shape: Sequence[int]) -> Tensor:
+def _pad(value: Tensor, shape: Sequence[int], fill: float) -> Tensor:
     # torch counts the padding from the last axis
     ends = [amount for n, size in zip(reversed(shape), reversed(value.shape), strict=True) for amount in (0, n - size)]
-    return pad(value, ends)
+    return pad(value, ends, value=fill)

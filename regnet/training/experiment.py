@@ -66,6 +66,7 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
         model_config=model,
         spec=None if spec is None else spec.to_dict(),
         objective=config["objective"],
+        seed=config["seed"],
     )
     callbacks = [make(block) for block in config["callbacks"].values() if block]
     loggers = [make(block) for block in config["logger"].values() if block]

@@ -18,6 +18,7 @@ from regnet.losses import Objective
 from regnet.models import Model
 from regnet.training.means import Means
 from regnet.training.measure import measure
+from regnet.training.told import what_is_told
 
 Batch = Mapping[str, Any]
 
@@ -35,6 +36,7 @@ class RegistrationModule(pl.LightningModule):
             checkpoint, with ``spec``, so that the file alone can be loaded; without it, it cannot.
         spec: input contract of the model, as plain values (``InputSpec.to_dict()``).
         objective: logged value that a ``ReduceLROnPlateau`` watches.
+        seed: of what a model is told in training: see ``regnet.training.told``.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class RegistrationModule(pl.LightningModule):
         model_config: Mapping[str, Any] | None = None,
         spec: Mapping[str, Any] | None = None,
         objective: str = "val/loss",
+        seed: int = 0,
     ) -> None:
         super().__init__()
         self.model = model
@@ -55,6 +58,7 @@ class RegistrationModule(pl.LightningModule):
         self.objective = objective
         self._means = {stage: Means() for stage in ("train", "val", "test")}
         self._batch: Batch = {}  # the one in training, to be saved should it spoil the gradient
+        self.seed = seed
         # Plain containers only: anything else in a checkpoint is refused by `torch.load(weights_only=True)`.
         about = {"model": model_config, "spec": spec, "regnet": regnet.__version__}
         self.save_hyperparameters({name: value for name, value in about.items() if value is not None})
@@ -66,9 +70,10 @@ class RegistrationModule(pl.LightningModule):
         view: Tensor | None = None,
         source: Tensor | None = None,
         matrix: Tensor | None = None,
+        **told: Tensor,
     ) -> dict[str, Tensor]:
         """What the model says; see ``Model``."""
-        outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix)
+        outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix, **told)
         return outputs
 
     def on_fit_start(self) -> None:
@@ -156,13 +161,14 @@ class RegistrationModule(pl.LightningModule):
 
     def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
         own = batch.get("source"), batch.get("matrix")
-        outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own)
+        told = what_is_told(self.model, batch, self.seed, self.current_epoch if stage == "train" else None)
+        outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own, **told)
         if isinstance(self.loss, Objective) and self.loss.wants_swap(outputs):
-            outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"])["displacement"]
+            outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"], **told)["displacement"]
         total, terms = self.loss(outputs, batch)
         self._check(total, batch, stage)
         if isinstance(self.loss, Objective):
-            weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms).items()}
+            weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms, outputs).items()}
             terms = {**terms, **weighted}
         values = {f"{stage}/{name}": value for name, value in {"loss": total, **terms}.items()}
         self._means[stage].add(values, len(batch["fixed"]))
