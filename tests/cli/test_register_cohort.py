@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from regnet.cli import register_cohort
-import regnet.inference.initial as initial
+from regnet.inference import initial
 from regnet.inference.manifest import read_manifests
 from regnet.io import read_header, read_image, read_transform
 
