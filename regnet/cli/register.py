@@ -17,8 +17,8 @@ from regnet.cli.output import outputs
 from regnet.cli.progress import progress
 from regnet.cli.register_cohort import run_cohort
 from regnet.cli.register_files import files_to_write, wants_inverse, write_files
-from regnet.data.datasets import read_channels
 from regnet.data.prepare import check_same_grid
+from regnet.data.reader import read_channels
 from regnet.errors import InputError
 from regnet.inference import Result, check_device, find, load_model
 from regnet.inference.engine import ENGINES
@@ -29,6 +29,8 @@ from regnet.spatial import Affine
 
 # The inverse is tried on so many voxels.
 _TRIED = 100_000
+# Deformations drawn for the uncertainty: the deviation of so many is known to a sixth of itself, a component.
+_DRAWS = 20
 _MOST_STEPS = 1_000_000
 
 
@@ -51,6 +53,14 @@ def add_parser(subparsers: Any) -> None:
         default=0,
         metavar="N",
         help="optimise this pair for N steps after the network (0: none; 100 is a good number)",
+    )
+    parser.add_argument(
+        "--lambda",
+        type=float,
+        dest="regularity",
+        metavar="WEIGHT",
+        help="how much smoothness weighs, for a network trained to be told (model=conditional_velocity); default: the "
+        "middle of its range",
     )
     parser.add_argument(
         "--init",
@@ -99,6 +109,12 @@ def add_parser(subparsers: Any) -> None:
         "moving structure was enlarged",
     )
     files.add_argument("--total", action="store_true", help="--jacobian of the whole map, with the affine one")
+    files.add_argument(
+        "--uncertainty",
+        type=Path,
+        help="standard deviation of the deformation, mm, before any refinement, for a network that draws from a "
+        f"distribution (model=probabilistic_velocity): of {_DRAWS} draws",
+    )
     files.add_argument("--figure", type=Path, help="PNG of fixed, moving, moved image and warped grid")
     many = parser.add_argument_group(
         "many pairs, in place of --moving and --fixed",
@@ -121,7 +137,9 @@ def add_parser(subparsers: Any) -> None:
     add_background(parser)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda:0; default: auto")
     add_threads(parser)
-    parser.add_argument("--seed", type=int, default=0, help="seed of the samples of the affine stage; default: 0")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the affine stage's samples, and of draws; default: 0"
+    )
     parser.add_argument("--trust", action="append", default=[], metavar="PACKAGE", help="allow this package's networks")
     add_overwrite(parser)
 
@@ -156,6 +174,8 @@ def run(args: argparse.Namespace) -> int:
                 fixed_mask=args.fixed_mask,
                 device=device,
                 seed=args.seed,
+                regularity=args.regularity,
+                draws=_DRAWS if "uncertainty" in files else 0,
                 progress=lambda done, _, loss: tell(done, f"loss {loss:.4f}"),
             )
         write_files(files, result, moving, fixed, labels, args.background, args.total)

@@ -21,6 +21,7 @@ _SUFFIXES = {
     "moved": IMAGE_SUFFIXES,
     "moved_labels": IMAGE_SUFFIXES,
     "jacobian": IMAGE_SUFFIXES,
+    "uncertainty": IMAGE_SUFFIXES,
     "warp": FIELD_SUFFIXES,
     "inverse_warp": FIELD_SUFFIXES,
     "composite": COMPOSITE_SUFFIXES,
@@ -108,6 +109,8 @@ def write_files(
     if "jacobian" in files:
         scale = float(torch.linalg.det(result.affine.matrix)) if total else 1.0
         write_image(files["jacobian"], ops.jacobian_determinant(result.forward.flow[None])[0] * scale, fixed)
+    if result.uncertainty is not None:
+        write_image(files["uncertainty"], result.uncertainty, fixed)
     if "warp" in files:
         write_transform(files["warp"], transform.on(fixed.grid), fixed)
     if "inverse_warp" in files:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from regnet.spatial.affine import Affine
 from regnet.spatial.composite import chain
@@ -24,12 +25,15 @@ class Result:
         deformation: within the fixed image's space, on whatever grid it was found.
         grid: of the fixed image.
         reverse: a map near the inverse of ``deformation``, where one is known.
+        uncertainty: ``(1, *grid.shape)``, of the network's deformation, where it was asked for: see
+            :func:`regnet.inference.uncertainty.uncertainty`.
     """
 
     affine: Affine
     deformation: Transform
     grid: Grid
     reverse: Transform | None = field(default=None, repr=False)
+    uncertainty: Tensor | None = field(default=None, repr=False)
 
     @cached_property
     def forward(self) -> Displacement:
