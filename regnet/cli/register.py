@@ -162,7 +162,7 @@ def run(args: argparse.Namespace) -> int:
         if args.trust:
             sys.path.append(os.getcwd())  # a trusted package is found from where the user stands, as in training
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
-        with progress("refining", args.refine) as tell:
+        with progress("registering", args.refine) as tell:
             result = find(
                 moving,
                 fixed,
