@@ -132,13 +132,17 @@ class RegistrationModule(pl.LightningModule):
         if isinstance(scheduler, ReduceLROnPlateau):
             scheduler.step(self.trainer.callback_metrics[self.objective])
 
-    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+    def judge(self, batch: Batch, epoch: int | None) -> tuple[dict[str, Tensor], Tensor, dict[str, Tensor]]:
+        """What the model says of a batch in that epoch (None: in validation), the loss, and its terms."""
         own = batch.get("source"), batch.get("matrix")
-        told = what_is_told(self.model, batch, self.seed, self.current_epoch if stage == "train" else None)
+        told = what_is_told(self.model, batch, self.seed, epoch)
         outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own, **told)
         if isinstance(self.loss, Objective) and self.loss.wants_swap(outputs):
             outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"], **told)["displacement"]
-        total, terms = self.loss(outputs, batch)
+        return outputs, *self.loss(outputs, batch)
+
+    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+        outputs, total, terms = self.judge(batch, self.current_epoch if stage == "train" else None)
         if not total.isfinite():
             pairs = ", ".join(map(str, batch.get("id", ["?"])))
             raise InputError(
