@@ -58,9 +58,7 @@ def _read_csv(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
             if not any(cells):
                 continue
             if len(cells) > len(header):
-                raise InputError(
-                    f"{path} line {reader.line_num}: {len(cells)} cells, but the header has {len(header)}"
-                )
+                raise InputError(f"{path} line {reader.line_num}: {len(cells)} cells, but the header has {len(header)}")
             rows.append(cells + [""] * (len(header) - len(cells)))
             lines.append(reader.line_num)
     return header, rows, lines

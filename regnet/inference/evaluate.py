@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from regnet import metrics, ops
-from regnet.data.datasets import read_channels
 from regnet.data.foreground import background_of, foreground_of
 from regnet.data.landmarks import read_landmarks
+from regnet.data.reader import read_channels
 from regnet.errors import InputError
 from regnet.inference.case import Case, Protocol, read_label_map, read_map, read_mask
 from regnet.inference.register import check_pair
