@@ -170,7 +170,10 @@ def _ants(folder: Path, name: str) -> tuple[Path, ...]:
 def _rows_of(run: Path | None) -> list[Row]:
     if run is None:
         return []
-    return read_rows(run / "cases.csv" if run.is_dir() else run)
+    table = run / "cases.csv" if run.is_dir() else run
+    if not table.is_file():
+        raise InputError(f"{table}: no such file; --against takes the --out of another `regnet evaluate`")
+    return read_rows(table)
 
 
 def _print_summary(title: str, rows: Sequence[Row]) -> None:

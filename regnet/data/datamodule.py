@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 from regnet.data.augment import Augmentation
 from regnet.data.cache import Cache
 from regnet.data.datasets import SyntheticPairs
-from regnet.data.loading import EpochSampler, collate
+from regnet.data.loading import EpochSampler, ResumableLoader, collate
 from regnet.data.prepare import check_same_grid
 from regnet.data.sample import sample_path
 from regnet.data.slices import axial_slice
@@ -56,7 +56,9 @@ class _Pairs(LightningDataModule):
         if trainer and training:
             # When a run is resumed, Lightning starts the workers before it tells the sampler the epoch.
             sampler.set_epoch(trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
-        return DataLoader(
+        elif len(sampler) == 0:
+            raise InputError(f"data: {sampler.num_replicas} processes, but only {len(dataset)} pairs to validate on")  # type: ignore[arg-type]
+        return (ResumableLoader if training else DataLoader)(
             dataset,
             batch_size=self.batch_size if training else 1,
             sampler=sampler,

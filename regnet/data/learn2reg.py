@@ -1,12 +1,16 @@
 """Learn2Reg's lists of pairs, and the names of its displacement files."""
 
 import json
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from regnet.data.table import Pair, Row, Subject
 from regnet.errors import InputError
+from regnet.io import atomic_path, open_image, read_header
 
 SPLITS = {"train": "training_paired_images", "val": "registration_val", "test": "registration_test"}
 _CONFIGURATION = "eval_pairs"
@@ -20,7 +24,8 @@ def read_dataset(path: str | Path, split: str | None = None) -> tuple[Pair, ...]
         path: ``NAME_dataset.json``, or the ``evaluation_config.json`` of the official script; images are named from its
             folder. What belongs to ``imagesTr/CASE.nii.gz`` is taken where it exists: ``labelsTr/CASE.nii.gz``,
             ``masksTr/CASE.nii.gz`` and, in voxels, ``landmarksTr/CASE.csv`` (else ``keypointsTr/CASE.csv``).
-        split: ``train``, ``val`` or ``test``; None: ``val``. A configuration has one list.
+        split: ``train``, ``val`` or ``test``, or the name of the list, such as ``registration_val``; None: ``val``. A
+            configuration has one list.
 
     Returns:
         The pairs, in order; ``id`` is fixed subject, fixed modality, moving subject and moving modality, such as
@@ -98,10 +103,40 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: not a JSON file ({error})") from error
 
 
+def write_submission(folder: Path, pairs: Sequence[Pair]) -> Path:
+    """Check the displacements of a task as its evaluation reads them, and pack them.
+
+    Args:
+        folder: with a file of the first of :func:`displacement_names` for every pair, and no other displacement.
+        pairs: all of the split.
+
+    Returns:
+        ``submission.zip`` in that folder.
+
+    Raises:
+        InputError: a displacement is missing or one too many, does not lie on the fixed image's voxels, is not float32,
+            or not finite.
+    """
+    names = [f"{displacement_names(pair)[0]}.nii.gz" for pair in pairs]
+    for stranger in sorted({file.name for file in folder.glob("disp_*")} - set(names)):
+        raise InputError(f"{folder / stranger}: belongs to no pair of this split; take it away")
+    for pair, name in zip(pairs, names, strict=True):
+        file, shape = open_image(folder / name), read_header(pair.fixed[0]).grid.shape
+        if (*file.grid.shape, file.count) != (*shape, len(shape)) or file.stored_dtype != np.float32:
+            raise InputError(f"{file.name}: {file.grid.shape} x {file.count} of {file.stored_dtype} is not {shape} x 3")
+        if not all(bool(volume.isfinite().all()) for volume in file.volumes()):
+            raise InputError(f"{file.name}: the field has values that are NaN or infinite")
+    packed = folder / "submission.zip"
+    with atomic_path(packed, overwrite=True) as temporary, zipfile.ZipFile(temporary, "w") as archive:  # gz is packed
+        for name in names:
+            archive.write(folder / name, name)
+    return packed
+
+
 def _listed(path: Path, content: Any, split: str | None) -> list[Any]:
-    if split not in (None, *SPLITS):
-        raise InputError(f"{path}: no split {split!r}; Learn2Reg has {', '.join(SPLITS)}")
-    keys = [SPLITS[split or "val"]] if split else [_CONFIGURATION, SPLITS["val"]]
+    if split not in (None, *SPLITS, *SPLITS.values()):
+        raise InputError(f"{path}: no split {split!r}; Learn2Reg has {', '.join((*SPLITS, *SPLITS.values()))}")
+    keys = [SPLITS.get(split, split)] if split else [_CONFIGURATION, SPLITS["val"]]
     found = [content[key] for key in keys if isinstance(content, Mapping) and content.get(key)]
     if not found:
         raise InputError(f"{path}: has no list of pairs {' or '.join(keys)}; other splits: --split train|val|test")

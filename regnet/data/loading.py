@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from torch.utils.data import DistributedSampler
+from torch.utils.data import DataLoader, DistributedSampler
 
 
 class EpochSampler(DistributedSampler):
@@ -15,6 +16,8 @@ class EpochSampler(DistributedSampler):
 
     Lightning calls ``set_epoch`` at the start of each epoch, after a resume too; in a loop of your own, call it
     yourself. Being a ``DistributedSampler``, it is left alone by Lightning when training on several processes.
+    Shuffled, each process gets as many items, some of them twice where the number does not divide; in order, as in
+    validation, every item comes once.
 
     Args:
         dataset: with a length.
@@ -26,10 +29,50 @@ class EpochSampler(DistributedSampler):
 
     def __init__(self, dataset: Any, shuffle: bool = True, seed: int = 0, replicas: int = 1, rank: int = 0) -> None:
         super().__init__(dataset, num_replicas=replicas, rank=rank, shuffle=shuffle, seed=seed)
+        self._begin = (0, 0)
+        if not shuffle:
+            self.num_samples = len(range(rank, len(dataset), replicas))
+
+    def begin(self, epoch: int, samples: int) -> None:
+        """Leave out the first ``samples`` of this process in that epoch: they were trained on before a resume."""
+        self._begin = epoch, samples
+
+    @property
+    def done(self) -> int:
+        """How many samples of this epoch are left out."""
+        epoch, samples = self._begin
+        return samples if epoch == self.epoch else 0
 
     def __iter__(self) -> Iterator[Any]:
-        for index in super().__iter__():
+        every = super().__iter__() if self.shuffle else range(self.rank, len(self.dataset), self.num_replicas)  # type: ignore[arg-type]
+        for index in islice(every, self.done, None):
             yield self.epoch, index
+
+
+class ResumableLoader(DataLoader):
+    """A ``DataLoader`` that Lightning can continue in the middle of an epoch: it saves how many batches were given.
+
+    Args:
+        sampler: an :class:`EpochSampler`; the others as for ``DataLoader``.
+    """
+
+    sampler: EpochSampler
+    batch_size: int
+    _given = 0
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        self._given = self.sampler.done // self.batch_size
+        for batch in super().__iter__():
+            self._given += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        """Where the epoch stands."""
+        return {"epoch": self.sampler.epoch, "batches": self._given}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on from there."""
+        self.sampler.begin(state["epoch"], state["batches"] * self.batch_size)
 
 
 def collate(samples: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ class Objective(nn.Module):
     """What training and refinement minimise: the sum of ``term.weight * term(outputs, batch)``.
 
     A term with a ``level`` sees the pair on a grid halved so often; one with ``both_directions`` counts with the mean
-    of its values from fixed to moving and back.
+    of its values from fixed to moving and back. Of a conditional model, the terms that make a field smooth also count
+    with the weight that the model was told (``outputs["regularity"]``, the mean over the batch).
 
     Args:
         terms: name -> module called as ``term(outputs, batch)`` and returning a 0-d value; ``term.weight``, 1 where it
@@ -33,7 +34,16 @@ class Objective(nn.Module):
         self.terms = nn.ModuleDict(kept)
 
     def forward(self, outputs: Mapping[str, Tensor], batch: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        """The total, and each term's value before its weight."""
+        """The total, and each term's value before its weight.
+
+        Raises:
+            ValueError: the model was told how regular to be, and no term makes a field smooth.
+        """
+        if "regularity" in outputs and not any(getattr(term, "regular", False) for term in self.terms.values()):
+            raise ValueError(
+                "a conditional model needs a term that makes a field smooth, such as Diffusion: got "
+                + ", ".join(self.terms)
+            )
         views: dict[tuple[int, bool], Any] = {(0, False): (outputs, batch)}
 
         def view(level: int, back: bool) -> Any:
@@ -49,15 +59,19 @@ class Objective(nn.Module):
             values[name] = term(*view(level, False))
             if getattr(term, "both_directions", False):
                 values[name] = (values[name] + term(*view(level, True))) / 2
-        weighted = list(self.weighted(values).values())
+        weighted = list(self.weighted(values, outputs).values())
         total = weighted[0]
         for value in weighted[1:]:
             total = total + value
         return total, values
 
-    def weighted(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def weighted(self, values: Mapping[str, Tensor], outputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """What each raw value adds to the total."""
-        return {name: getattr(self.terms[name], "weight", 1.0) * value for name, value in values.items()}
+        weights: dict[str, Any] = {name: getattr(self.terms[name], "weight", 1.0) for name in values}
+        if "regularity" in outputs:
+            told = outputs["regularity"].mean()
+            weights |= {name: told * weights[name] for name in weights if getattr(self.terms[name], "regular", False)}
+        return {name: weights[name] * value for name, value in values.items()}
 
     def wants_swap(self, outputs: Mapping[str, Tensor]) -> bool:
         """Whether a term needs the model's answer with moving and fixed exchanged, ``swapped_displacement``."""

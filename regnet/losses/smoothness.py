@@ -15,7 +15,13 @@ def _of_control(term: FieldTerm, energy: Callable[..., Tensor], outputs: Tensors
     return energy(control, batch["fixed"].shape[2:], spacing.tolist(), term.spacing(batch))
 
 
-class Diffusion(FieldTerm):
+class Smoothness(FieldTerm):
+    """What makes a field smooth: of a conditional model it counts with the weight that the model was told, too."""
+
+    regular = True
+
+
+class Diffusion(Smoothness):
     """:func:`diffusion` of a dense field, :func:`spline_diffusion` of control points."""
 
     choices = ("field", "velocity", "displacement", "control")
@@ -31,7 +37,7 @@ class Diffusion(FieldTerm):
         return diffusion(*self.field(outputs, batch), norm=self.norm)
 
 
-class TotalVariation(FieldTerm):
+class TotalVariation(Smoothness):
     """:func:`total_variation` of the velocity or the displacement."""
 
     unit = "none: mm per mm"
@@ -44,7 +50,7 @@ class TotalVariation(FieldTerm):
         return total_variation(*self.field(outputs, batch), smooth=self.smooth)
 
 
-class BendingEnergy(FieldTerm):
+class BendingEnergy(Smoothness):
     """:func:`bending_energy` of a dense field, :func:`spline_bending_energy` of control points."""
 
     choices = ("field", "velocity", "displacement", "control")
@@ -56,7 +62,7 @@ class BendingEnergy(FieldTerm):
         return bending_energy(*self.field(outputs, batch))
 
 
-class Elastic(FieldTerm):
+class Elastic(Smoothness):
     """:func:`elastic` energy of the velocity or the displacement."""
 
     unit = "none: mm per mm"

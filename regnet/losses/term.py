@@ -3,7 +3,7 @@
 ``outputs``: ``displacement`` ``(N, D, *spatial)``, voxels, fixed to moving; ``moved`` ``(N, C, *spatial)``;
 ``moved_view`` ``(N, 1, *spatial)``, 1 where the moving image was in view. Some models add ``velocity``
 ``(N, D, *any)``, ``control`` ``(N, D, *points)`` with ``control_spacing`` ``(D,)`` in voxels,
-``inverse_displacement``, or ``mean`` and ``log_variance``.
+``inverse_displacement``, ``mean`` and ``log_variance``, or the ``regularity`` ``(N,)`` that they were told.
 
 ``batch``: ``fixed``, ``moving``, ``spacing`` ``(N, D)`` in mm of the fixed grid; and where known ``fixed_mask``
 ``(N, 1, *spatial)``, ``moving_labels``, ``fixed_labels`` ``(N, 1, *spatial)``, ``moving_points``, ``fixed_points``
@@ -36,6 +36,7 @@ class Term(nn.Module):
     choices: tuple[str, ...] = ("image",)
     unit = ""  # of the value; printed when a training starts
     swaps = False  # whether it needs ``swapped_displacement``
+    regular = False  # whether the weight that a conditional model is told multiplies its own
     __signature__: ClassVar[Signature]
 
     def __init_subclass__(cls) -> None:

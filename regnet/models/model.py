@@ -1,5 +1,7 @@
 """What every model is: two images in, a deformation and the deformed moving image out."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -12,16 +14,29 @@ class Model(nn.Module):
     No model holds a grid or another buffer of an image's size: weights trained on one size serve every other.
     """
 
-    def fields(self, moving: Tensor, fixed: Tensor) -> dict[str, Tensor]:
+    @property
+    def regularity(self) -> tuple[float, float] | None:
+        """Least and greatest regularisation weight that a conditional network was made for; None: it takes none."""
+        networks: list[Any] = [part for part in self.modules() if not isinstance(part, Model)]
+        return next((network.regularity for network in networks if hasattr(network, "regularity")), None)
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether it draws deformations from a distribution."""
+        return False
+
+    def fields(self, moving: Tensor, fixed: Tensor, **told: Tensor) -> dict[str, Tensor]:
         """The deformation.
 
         Args:
             moving, fixed: ``(N, C, *spatial)``, on one grid.
+            told: ``regularity`` and ``draw`` of ``forward``, where they are given.
 
         Returns:
             ``displacement``: ``(N, D, *spatial)`` float32, voxels, fixed to moving. And what else the model knows:
             ``velocity`` of that shape, if the displacement is its exponential; ``inverse_displacement`` of that
-            shape, from moving to fixed; ``control``, ``control_spacing``, ``matrix``: see the heads.
+            shape, from moving to fixed; ``control``, ``control_spacing``, ``matrix``, ``mean``, ``log_variance``: see
+            the heads.
         """
         raise NotImplementedError
 
@@ -32,6 +47,8 @@ class Model(nn.Module):
         view: Tensor | None = None,
         source: Tensor | None = None,
         matrix: Tensor | None = None,
+        regularity: Tensor | None = None,
+        draw: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """Register ``moving`` to ``fixed``.
 
@@ -41,16 +58,21 @@ class Model(nn.Module):
             source: ``(N, C + 1, *own)``, the moving image on its own voxels, and 1 where it has some (a batch is
                 padded); it is deformed instead of ``moving``, so interpolated once. ``None``: ``moving`` and ``view``.
             matrix: ``(N, D, D + 1)``, voxels of the common grid -> voxels of ``source``.
+            regularity: ``(N,)``, weight of the regularisation, for conditional models; ``None``: the middle of their
+                range.
+            draw: ``(N,)`` integers: which deformation a probabilistic model draws, for one number always the same;
+                ``None``: the mean.
 
         Returns:
-            What ``fields`` gives, with ``moving(p + u(p)) ~ fixed(p)``; ``moved`` and ``moved_view``: image and view
-            warped by it, 0 out of view.
+            What ``fields`` gives, with ``moving(p + u(p)) ~ fixed(p)``; ``regularity`` if it is given; ``moved`` and
+            ``moved_view``: image and view warped by it, 0 out of view.
 
         Raises:
             ValueError: the model does not give one displacement per voxel.
         """
         shape = fixed.shape[2:]
-        outputs = self.fields(moving, fixed)
+        told = {} if regularity is None else {"regularity": regularity}
+        outputs = {**self.fields(moving, fixed, **told, **({} if draw is None else {"draw": draw})), **told}
         flow = outputs["displacement"]
         if flow.shape != (fixed.shape[0], len(shape), *shape):
             raise ValueError(

@@ -14,9 +14,16 @@ from typing import Any
 from torch import nn
 
 from regnet.models.compositions import Cascade, Pyramid, Symmetric
-from regnet.models.heads import AffineHead, DisplacementHead, SplineHead, SplineVelocityHead, VelocityHead
+from regnet.models.heads import (
+    AffineHead,
+    DisplacementHead,
+    ProbabilisticVelocityHead,
+    SplineHead,
+    SplineVelocityHead,
+    VelocityHead,
+)
 from regnet.models.model import Model
-from regnet.models.networks import DualStreamUNet, LargeKernelUNet, UNet
+from regnet.models.networks import ConditionalUNet, DualStreamUNet, LargeKernelUNet, UNet
 from regnet.models.registration import Registration
 
 REGISTRY: dict[str, type[nn.Module]] = {
@@ -25,10 +32,12 @@ REGISTRY: dict[str, type[nn.Module]] = {
     "cascade": Cascade,
     "pyramid": Pyramid,
     "unet": UNet,
+    "conditional_unet": ConditionalUNet,
     "large_kernel_unet": LargeKernelUNet,
     "dual_stream_unet": DualStreamUNet,
     "displacement": DisplacementHead,
     "velocity": VelocityHead,
+    "probabilistic_velocity": ProbabilisticVelocityHead,
     "spline": SplineHead,
     "spline_velocity": SplineVelocityHead,
     "affine": AffineHead,

@@ -11,10 +11,12 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 import regnet
-from regnet.errors import InputError
 from regnet.losses import Objective
 from regnet.models import Model
+from regnet.training.guard import check_gradient, check_loss
+from regnet.training.means import Means
 from regnet.training.measure import measure
+from regnet.training.told import what_is_told
 
 Batch = Mapping[str, Any]
 
@@ -32,6 +34,7 @@ class RegistrationModule(pl.LightningModule):
             checkpoint, with ``spec``, so that the file alone can be loaded; without it, it cannot.
         spec: input contract of the model, as plain values (``InputSpec.to_dict()``).
         objective: logged value that a ``ReduceLROnPlateau`` watches.
+        seed: of what a model is told in training: see ``regnet.training.told``.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class RegistrationModule(pl.LightningModule):
         model_config: Mapping[str, Any] | None = None,
         spec: Mapping[str, Any] | None = None,
         objective: str = "val/loss",
+        seed: int = 0,
     ) -> None:
         super().__init__()
         self.model = model
@@ -50,6 +54,9 @@ class RegistrationModule(pl.LightningModule):
         self.optimizer = optimizer
         self.scheduler = scheduler
         self.objective = objective
+        self._means = {stage: Means() for stage in ("train", "val", "test")}
+        self._batch: Batch = {}  # the one in training, to be saved should it spoil the gradient
+        self.seed = seed
         # Plain containers only: anything else in a checkpoint is refused by `torch.load(weights_only=True)`.
         about = {"model": model_config, "spec": spec, "regnet": regnet.__version__}
         self.save_hyperparameters({name: value for name, value in about.items() if value is not None})
@@ -61,9 +68,10 @@ class RegistrationModule(pl.LightningModule):
         view: Tensor | None = None,
         source: Tensor | None = None,
         matrix: Tensor | None = None,
+        **told: Tensor,
     ) -> dict[str, Tensor]:
         """What the model says; see ``Model``."""
-        outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix)
+        outputs: dict[str, Tensor] = self.model(moving, fixed, view, source, matrix, **told)
         return outputs
 
     def on_fit_start(self) -> None:
@@ -78,9 +86,11 @@ class RegistrationModule(pl.LightningModule):
         Raises:
             InputError: the loss is not finite; the message names the pairs. No weight has been touched by them.
         """
+        self._batch = batch
         _, total = self._evaluate(batch, "train")
         self.log("loss", total.detach(), prog_bar=True, logger=False)
-        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"], **_per_epoch(batch))
+        self.log("step/loss", total.detach(), batch_size=len(batch["fixed"]), sync_dist=True)
+        self._means["train"].add({"train/lr": self.trainer.optimizers[0].param_groups[0]["lr"]}, len(batch["fixed"]))
         return total
 
     def validation_step(self, batch: Batch, batch_idx: int) -> dict[str, Tensor]:
@@ -97,16 +107,11 @@ class RegistrationModule(pl.LightningModule):
         Raises:
             InputError: it is not.
         """
-        gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
-        if gradients and not torch.stack([gradient.abs().max() for gradient in gradients]).isfinite().all():
-            raise InputError(
-                f"epoch {self.current_epoch}, step {self.global_step}: the gradient is not finite; training stops "
-                "before the weights are lost: lower the learning rate, or check the images"
-            )
+        check_gradient(self, self._batch)
 
     def configure_optimizers(self) -> Any:
-        """Optimiser, and schedule where there is one."""
-        optimizer = self.optimizer(self.parameters())
+        """Optimiser of what is not frozen, and schedule where there is one."""
+        optimizer = self.optimizer(parameter for parameter in self.parameters() if parameter.requires_grad)
         if self.scheduler is None:
             return optimizer
         return {
@@ -122,37 +127,53 @@ class RegistrationModule(pl.LightningModule):
             super().lr_scheduler_step(scheduler, metric)
 
     def on_train_epoch_end(self) -> None:
-        """Step a schedule that watches one."""
+        """Log the epoch, and step a schedule that watches a value."""
+        self._log_epoch("train")
         scheduler = self.lr_schedulers()
         if isinstance(scheduler, ReduceLROnPlateau):
             scheduler.step(self.trainer.callback_metrics[self.objective])
 
-    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+    def on_validation_epoch_end(self) -> None:
+        """Log the validation."""
+        self._log_epoch("val")
+
+    def on_test_epoch_end(self) -> None:
+        """Log the test."""
+        self._log_epoch("test")
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """In the middle of an epoch: what its means are made of so far."""
+        checkpoint["means"] = self._means["train"].state()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with them."""
+        self._means["train"].load(checkpoint.get("means", {}))
+
+    def _log_epoch(self, stage: str) -> None:
+        # What every process has by now is the same; Lightning does not know, and asks for `sync_dist`.
+        self.log_dict(self._means[stage].take(), on_step=False, on_epoch=True, batch_size=1, sync_dist=True)
+
+    def judge(self, batch: Batch, epoch: int | None) -> tuple[dict[str, Tensor], Tensor, dict[str, Tensor]]:
+        """What the model says of a batch in that epoch (None: in validation), the loss, and its terms."""
         own = batch.get("source"), batch.get("matrix")
-        outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own)
+        told = what_is_told(self.model, batch, self.seed, epoch)
+        outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own, **told)
         if isinstance(self.loss, Objective) and self.loss.wants_swap(outputs):
-            outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"])["displacement"]
-        total, terms = self.loss(outputs, batch)
-        if not total.isfinite():
-            pairs = ", ".join(map(str, batch.get("id", ["?"])))
-            raise InputError(
-                f"epoch {self.current_epoch}, step {self.global_step}: the loss of pair {pairs} is {total.item()}; "
-                "training stops before the weights are lost: check the images of this pair, or lower the learning rate"
-            )
+            outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"], **told)["displacement"]
+        return outputs, *self.loss(outputs, batch)
+
+    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+        outputs, total, terms = self.judge(batch, self.current_epoch if stage == "train" else None)
+        check_loss(self, total, batch, together=stage == "train")
         if isinstance(self.loss, Objective):
-            weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms).items()}
+            weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms, outputs).items()}
             terms = {**terms, **weighted}
-        terms = {"loss": total, **terms}
-        self.log_dict({f"{stage}/{name}": value.detach() for name, value in terms.items()}, **_per_epoch(batch))
+        values = {f"{stage}/{name}": value for name, value in {"loss": total, **terms}.items()}
+        self._means[stage].add(values, len(batch["fixed"]))
         return outputs, total
 
     def _assess(self, batch: Batch, stage: str) -> dict[str, Tensor]:
         outputs, _ = self._evaluate(batch, stage)
         values = measure(outputs, batch)
-        self.log_dict({f"{stage}/{name}": value for name, value in values.items()}, **_per_epoch(batch))
+        self._means[stage].add({f"{stage}/{name}": value for name, value in values.items()}, len(batch["fixed"]))
         return outputs
-
-
-def _per_epoch(batch: Batch) -> dict[str, Any]:
-    """How to log a value once an epoch: the mean over the pairs."""
-    return {"on_step": False, "on_epoch": True, "batch_size": len(batch["fixed"])}

@@ -10,14 +10,18 @@ from regnet.models import Registration, build
 
 
 def small_model(ndim: int, width: int = 4, head: str = "velocity") -> dict[str, Any]:
-    """Configuration of a U-Net of two levels; the head ``half`` is a velocity at half the resolution."""
+    """Configuration of a U-Net of two levels.
+
+    The head ``half`` is a velocity at half the resolution, ``told`` a probabilistic one whose network
+    is conditional.
+    """
     half = head == "half"
-    decoder = [] if half else [width]
+    network = {"_target_": "conditional_unet" if head == "told" else "unet", "ndim": ndim, "in_channels": 2}
     return {
         "_target_": "registration",
-        "network": {"_target_": "unet", "ndim": ndim, "in_channels": 2, "encoder": [width, width], "decoder": decoder},
+        "network": {**network, "encoder": [width, width], "decoder": [] if half else [width]},
         "head": {
-            "_target_": "velocity" if half else head,
+            "_target_": {"half": "velocity", "told": "probabilistic_velocity"}.get(head, head),
             "ndim": ndim,
             "in_channels": width,
             "stride": 2 if half else 1,
@@ -30,7 +34,7 @@ def checkpoint(spec: InputSpec, head: str = "velocity", push: float = 0.0) -> tu
 
     Args:
         spec: the input contract.
-        head: ``velocity``, ``displacement`` or ``half``.
+        head: of :func:`small_model`.
         push: bias of the head's first component: a field of so many of its voxels along the first axis everywhere.
     """
     torch.manual_seed(0)

@@ -107,3 +107,18 @@ def test_an_objective_without_terms_is_refused() -> None:
         Objective({"similarity": None})
     with pytest.raises(ValueError, match="'similarity' must be an"):
         Objective({"similarity": mse})
+
+
+def test_what_a_conditional_model_was_told_multiplies_the_smoothness_terms_alone() -> None:
+    outputs, batch = _pair()
+    objective = Objective({"similarity": MSE(weight=2.0), "a": Diffusion(weight=0.5), "b": BendingEnergy(weight=4.0)})
+    plain, values = objective(outputs, batch)
+    told, same = objective({**outputs, "regularity": torch.tensor([0.25])}, batch)
+    assert same == values
+    assert told == pytest.approx(float(2 * values["similarity"] + 0.25 * (plain - 2 * values["similarity"])))
+
+
+def test_a_conditional_model_without_a_term_to_tell_is_refused() -> None:
+    outputs, batch = _pair()
+    with pytest.raises(ValueError, match="a conditional model needs a term that makes a field smooth"):
+        Objective({"similarity": MSE()})({**outputs, "regularity": torch.tensor([0.5])}, batch)

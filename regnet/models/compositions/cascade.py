@@ -33,14 +33,14 @@ class Cascade(Model):
         self.factors = check_stages(stages, factors)
         self.stages = nn.ModuleList(stages)
 
-    def fields(self, moving: Tensor, fixed: Tensor) -> dict[str, Tensor]:
+    def fields(self, moving: Tensor, fixed: Tensor, **told: Tensor) -> dict[str, Tensor]:
         """``displacement`` of all stages together, and where each has one the ``inverse_displacement``."""
         total: dict[str, Tensor] = {}
         for number, factor in enumerate(self.factors):
             source = moving
             if total:
                 source = ops.warp(moving, total["displacement"], bound="replicate", extrapolate="edge")
-            fields = shrunk_fields(self.stages, number, source, fixed, factor)
+            fields = shrunk_fields(self.stages, number, source, fixed, factor, **told)
             names = ("displacement", "inverse_displacement")
             step = {name: to_grid(fields[name], fixed.shape[2:], factor) for name in names if name in fields}
             total = _after(total, step) if number else step

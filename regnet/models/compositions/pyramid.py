@@ -42,25 +42,27 @@ class Pyramid(Model):
         self.steps = steps
         self.inverse = inverse
 
-    def fields(self, moving: Tensor, fixed: Tensor) -> dict[str, Tensor]:
+    def fields(self, moving: Tensor, fixed: Tensor, **told: Tensor) -> dict[str, Tensor]:
         """``displacement`` and ``velocity`` (with ``inverse`` also ``inverse_displacement``) as of ``VelocityHead``."""
-        velocity = self._share(0, moving, fixed, None)
+        velocity = self._share(0, moving, fixed, None, told)
         for number, (coarse, fine) in enumerate(pairwise(self.factors), 1):
             shape = [-(-size // fine) for size in fixed.shape[2:]]
             velocity = to_grid(velocity, shape, coarse // fine)
-            velocity = velocity + self._share(number, moving, fixed, velocity)
+            velocity = velocity + self._share(number, moving, fixed, velocity, told)
         fields = {"displacement": self._integrate(velocity), "velocity": velocity}
         if self.inverse:
             fields["inverse_displacement"] = self._integrate(-velocity)
         return {name: to_grid(field, fixed.shape[2:], self.factors[-1]) for name, field in fields.items()}
 
-    def _share(self, number: int, moving: Tensor, fixed: Tensor, velocity: Tensor | None) -> Tensor:
+    def _share(
+        self, number: int, moving: Tensor, fixed: Tensor, velocity: Tensor | None, told: dict[str, Tensor]
+    ) -> Tensor:
         """What a level adds to the velocity, on its own grid."""
         factor = self.factors[number]
         if velocity is not None:
             flow = to_grid(self._integrate(velocity), fixed.shape[2:], factor)
             moving = ops.warp(moving, flow, bound="replicate", extrapolate="edge")
-        return shrunk_fields(self.levels, number, moving, fixed, factor)["displacement"]
+        return shrunk_fields(self.levels, number, moving, fixed, factor, **told)["displacement"]
 
     def _integrate(self, velocity: Tensor) -> Tensor:
         return ops.integrate(velocity, steps=self.steps, bound="replicate")

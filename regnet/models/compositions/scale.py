@@ -24,10 +24,12 @@ def check_stages(stages: Sequence[nn.Module], factors: Sequence[int]) -> list[in
     return factors
 
 
-def shrunk_fields(stages: nn.ModuleList, number: int, moving: Tensor, fixed: Tensor, factor: int) -> dict[str, Tensor]:
+def shrunk_fields(
+    stages: nn.ModuleList, number: int, moving: Tensor, fixed: Tensor, factor: int, **told: Tensor
+) -> dict[str, Tensor]:
     """``Model.fields`` of stage ``number`` for the pair, shrunk by ``factor``; a single stage serves every number."""
     stage = cast(Model, stages[number % len(stages)])
-    return stage.fields(shrink(moving, factor), shrink(fixed, factor))
+    return stage.fields(shrink(moving, factor), shrink(fixed, factor), **told)
 
 
 def shrink(image: Tensor, factor: int) -> Tensor:

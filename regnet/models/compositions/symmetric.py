@@ -18,7 +18,7 @@ class Symmetric(Registration):
             loses its bias, which would not change sign.
 
     Raises:
-        ValueError: the head gives no inverse.
+        ValueError: the head gives no inverse, or is probabilistic: a variance does not change its sign.
 
     Source:
         Antisymmetrised velocities: Iglesias, Scientific Reports 2023 (EasyReg); Greer et al., MICCAI 2023 (ConstrICON).
@@ -31,10 +31,12 @@ class Symmetric(Registration):
                 "a symmetric registration needs a head that gives the inverse: velocity, spline_velocity or affine, "
                 f"with inverse=true; got {type(head).__name__}"
             )
+        if self.probabilistic:
+            raise ValueError("a symmetric registration cannot draw: take a velocity head")
         for layer in head.modules():
             if isinstance(layer, FieldLayer):
                 layer.convolution.register_parameter("bias", None)
 
-    def features(self, moving: Tensor, fixed: Tensor) -> Tensor:
+    def features(self, moving: Tensor, fixed: Tensor, regularity: Tensor | None = None) -> Tensor:
         """What the network says of the pair, minus what it says of the pair exchanged."""
-        return super().features(moving, fixed) - super().features(fixed, moving)
+        return super().features(moving, fixed, regularity) - super().features(fixed, moving, regularity)

@@ -47,7 +47,10 @@ class VelocityHead(nn.Module):
         Raises:
             ValueError: the features do not fit ``shape`` at this stride.
         """
-        velocity = self.field(features)
+        return self.integrated(self.field(features), shape)
+
+    def integrated(self, velocity: Tensor, shape: Sequence[int]) -> dict[str, Tensor]:
+        """What ``forward`` returns, of a velocity ``(N, D, *ceil(shape / stride))`` in voxels of its own grid."""
         fields = {"displacement": ops.integrate(velocity, steps=self.steps, bound="replicate"), "velocity": velocity}
         if self.inverse:
             fields["inverse_displacement"] = ops.integrate(-velocity, steps=self.steps, bound="replicate")

@@ -97,6 +97,11 @@ class UNet(nn.Module):
         Raises:
             ValueError: the images differ in shape, or their channels do not add up to ``in_channels``.
         """
+        self.check(moving, fixed)
+        return self.decode(self.encode(moving, fixed))
+
+    def check(self, moving: Tensor, fixed: Tensor) -> None:
+        """Refuse images that it cannot take; see ``forward``."""
         if moving.shape != fixed.shape:
             raise ValueError(f"moving and fixed must lie on one grid, got {tuple(moving.shape)}, {tuple(fixed.shape)}")
         if 2 * moving.shape[1] != self.in_channels:
@@ -104,7 +109,10 @@ class UNet(nn.Module):
                 f"the network takes {self.in_channels} channels for both images together, "
                 f"got 2 x {moving.shape[1]}: set in_channels"
             )
-        *skips, features = self.encode(moving, fixed)
+
+    def decode(self, levels: Sequence[Tensor]) -> Tensor:
+        """Features of ``forward`` from those of each level of the encoder, the finest first."""
+        *skips, features = levels
         for part, skip in zip(self.up, skips[::-1][: len(self.up)], strict=True):
             features = self.run(part, features, skip)
         return self.run(self.final, features)
