@@ -42,7 +42,7 @@ ONLY_IN = {
     "nibabel": ("io/",),
     "lightning": ("training/", "data/datamodule.py"),
     "pytorch_lightning": (),
-    "hydra": ("cli/train.py",),
+    "hydra": ("cli/train.py", "cli/words.py"),
     "wandb": ("training/callbacks/",),
     "matplotlib": ("report/",),
     "SimpleITK": ("io/simpleitk.py",),

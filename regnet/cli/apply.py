@@ -1,10 +1,11 @@
 """``regnet apply``: images, label maps, series, vectors and points along one transform or several."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regnet.cli.apply_image import INTERPOLATIONS, Work, apply_image
+from regnet.cli.apply_image import INTERPOLATIONS, Work, apply_image, check_work
 from regnet.cli.apply_points import apply_points
 from regnet.cli.chain import Link, check_links, read_links
 from regnet.cli.options import add_background, add_overwrite, add_threads, set_threads
@@ -90,18 +91,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _image(args: argparse.Namespace, reference: ImageFile, links: list[Link]) -> None:
     moving = open_image(args.moving)
+    order = INTERPOLATIONS[args.interp]
+    work = Work(reference, (), order, args.background, args.vectors, args.space, args.time_index)
+    check_work(moving, work)
     chain = read_links(links, args.source, reference, moving)
     check_links(chain, reference, moving)
-    work = Work(
-        reference,
-        [link.transform() for link in chain],
-        INTERPOLATIONS[args.interp],
-        args.background,
-        args.vectors,
-        args.space,
-        args.time_index,
-    )
-    apply_image(moving, work, args.out)
+    apply_image(moving, replace(work, transforms=[link.transform() for link in chain]), args.out)
 
 
 def _points(args: argparse.Namespace, reference: ImageFile | None, links: list[Link]) -> None:

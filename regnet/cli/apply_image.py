@@ -50,16 +50,40 @@ class Work:
         return chain(self.transforms) if self.transforms else Affine.identity(self.reference.grid.ndim)
 
 
+def check_work(moving: ImageFile, work: Work) -> None:
+    """Refuse what does not go with an image; to be asked before anything large is read.
+
+    Raises:
+        InputError: there is no such volume, or the file's vectors cannot be understood.
+    """
+    if work.time_index is not None and not 0 <= work.time_index < moving.count:
+        raise InputError(f"--time-index {work.time_index}: {moving.name} has {moving.count} volumes, from 0")
+    if _mode(moving, work) is None:
+        return
+    if moving.count != moving.grid.ndim:
+        raise InputError(f"{moving.name}: holds {moving.count} volumes; vectors need {moving.grid.ndim}")
+    if work.order is None or work.time_index is not None:
+        raise InputError(f"{moving.name}: holds vectors; --interp label and --time-index do not go with them")
+    if _space(moving, work) not in ("ras", "lps"):
+        raise InputError(f"{moving.name}: does not say which way its vectors point; give --space ras or lps")
+
+
+def _mode(moving: ImageFile, work: Work) -> str | None:
+    """How vectors turn; None: these are none."""
+    return work.vectors or ("jacobian" if moving.holds_vectors else None)
+
+
+def _space(moving: ImageFile, work: Work) -> str | None:
+    return {_DISPLACEMENT: "ras", _VECTOR: "lps"}.get(moving.intent, work.space)
+
+
 def apply_image(moving: ImageFile, work: Work, out: Path) -> None:
     """Resample an image, label map, series or vector image, and write it.
 
     Raises:
         InputError: a damaged file, or options that do not go with it.
     """
-    mode = work.vectors or ("jacobian" if moving.holds_vectors else None)
-    if work.time_index is not None and not 0 <= work.time_index < moving.count:
-        raise InputError(f"--time-index {work.time_index}: {moving.name} has {moving.count} volumes, from 0")
-    if mode is not None:
+    if (mode := _mode(moving, work)) is not None:
         _write_vectors(moving, work, mode, out)
     else:
         _write_volumes(moving, work, out)
@@ -148,15 +172,8 @@ def _check_held(part: Tensor, dtype: np.dtype, moving: ImageFile, out: Path) -> 
 
 def _write_vectors(moving: ImageFile, work: Work, mode: str, out: Path) -> None:
     """Components are resampled together, turned, and written as they came: in their order, space and intent."""
-    ndim, order, transform = moving.grid.ndim, work.order, work.transform
-    if moving.count != ndim:
-        raise InputError(f"{moving.name}: holds {moving.count} volumes; vectors need {ndim}")
-    if order is None or work.time_index is not None:
-        raise InputError(f"{moving.name}: holds vectors; --interp label and --time-index do not go with them")
-    space = {_DISPLACEMENT: "ras", _VECTOR: "lps"}.get(moving.intent, work.space)
-    if space not in ("ras", "lps"):
-        raise InputError(f"{moving.name}: does not say which way its vectors point; give --space ras or lps")
-    flip = torch.tensor([-1.0, -1.0, 1.0][:ndim]) if space == "lps" else torch.ones(ndim)
+    ndim, order, transform = moving.grid.ndim, work.order or 0, work.transform
+    flip = torch.tensor([-1.0, -1.0, 1.0][:ndim]) if _space(moving, work) == "lps" else torch.ones(ndim)
     vectors = torch.stack([sign * volume for sign, volume in zip(flip, moving.volumes(), strict=True)])
     coefficients_(vectors[None], order)
     parts = []

@@ -12,10 +12,11 @@ from rich.progress import Progress
 from regnet import __version__
 from regnet.cli.options import add_overwrite, add_threads, set_threads
 from regnet.cli.output import outputs
+from regnet.data.landmarks import SPACES
 from regnet.data.learn2reg import displacement_names, read_dataset
 from regnet.data.table import Pair, read_pairs
 from regnet.errors import InputError
-from regnet.inference.case import LABELS, SPACES, Case, Protocol
+from regnet.inference.case import LABELS, Case, Protocol
 from regnet.inference.cohort import evaluate_cases
 from regnet.inference.meaning import MEANING
 from regnet.report import compare, comparison_table, summarise, summary_table
@@ -169,7 +170,10 @@ def _ants(folder: Path, name: str) -> tuple[Path, ...]:
 def _rows_of(run: Path | None) -> list[Row]:
     if run is None:
         return []
-    return read_rows(run / "cases.csv" if run.is_dir() else run)
+    table = run / "cases.csv" if run.is_dir() else run
+    if not table.is_file():
+        raise InputError(f"{table}: no such file; --against takes the --out of another `regnet evaluate`")
+    return read_rows(table)
 
 
 def _print_summary(title: str, rows: Sequence[Row]) -> None:

@@ -24,6 +24,8 @@ VERBS = {
     "jacobian": "map how a transform changes volumes",
     "evaluate": "measure transforms of a table of pairs",
     "info": "say what is installed and which compiled core runs",
+    "doctor": "look for what commonly goes wrong, and say what cures it",
+    "completion": "print the completion of these commands for a shell",
 }
 FAULT = 1
 MISTAKE = 2
@@ -104,6 +106,11 @@ def _dispatch(parser: argparse.ArgumentParser, modules: dict[str, ModuleType], w
         return MISTAKE
     with _tidy_end():
         return int(modules[arguments.verb].run(arguments))
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of all verbs with all their options; `main` loads only the verb that is asked for."""
+    return _parser({verb: _module(verb) for verb in VERBS})
 
 
 def _module(verb: str) -> ModuleType:

@@ -23,7 +23,9 @@ def add_background(parser: argparse.ArgumentParser) -> None:
 
 def _float32(word: str) -> float:
     value = float(word)
-    if math.isfinite(value) and abs(value) > torch.finfo(torch.float32).max:
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{word} is not a finite number; other programs cannot show such voxels")
+    if abs(value) > torch.finfo(torch.float32).max:
         raise argparse.ArgumentTypeError(f"{word} does not fit into float32")
     return value
 

@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from regnet.errors import InputError
-from regnet.io import check_output
+from regnet.io import check_output, claimed
 
 
 @contextmanager
 def outputs(paths: Sequence[Path], overwrite: bool, inputs: Sequence[str | Path | None] = ()) -> Iterator[None]:
-    """Check the names before the block works, and remove what it wrote of them when it fails.
+    """Check the names before the block works, keep them from other runs, and remove what was written when it fails.
 
     Args:
         paths: every file the block will write.
@@ -19,7 +19,7 @@ def outputs(paths: Sequence[Path], overwrite: bool, inputs: Sequence[str | Path 
         inputs: files that the block reads, None left out; never replaced.
 
     Raises:
-        InputError: a file exists already, is named twice or is an input.
+        InputError: a file exists already, is named twice, is an input, or another run is writing it.
     """
     seen = set()
     read = {os.path.realpath(path) for path in inputs if path is not None}
@@ -27,19 +27,24 @@ def outputs(paths: Sequence[Path], overwrite: bool, inputs: Sequence[str | Path 
         real = os.path.realpath(path)  # which, unlike resolve(), takes links that go round in circles
         if real in read:
             raise InputError(f"{path}: is an input and an output; choose another name for the output")
-        check_output(path, overwrite)
         if real in seen:
             raise InputError(f"{path}: is named for two outputs")
         seen.add(real)
-    before = {path: _stamp(path) for path in paths}
-    try:
-        yield
-    except BaseException:
+    for path in paths:
+        check_output(path, overwrite)
+    with ExitStack() as held:
         for path in paths:
-            if _stamp(path) != before[path]:
-                with suppress(OSError):
-                    path.unlink()
-        raise
+            held.enter_context(claimed(path))
+            check_output(path, overwrite)  # again: another run may have finished meanwhile
+        before = {path: _stamp(path) for path in paths}
+        try:
+            yield
+        except BaseException:
+            for path in paths:
+                if _stamp(path) != before[path]:
+                    with suppress(OSError):
+                        path.unlink()
+            raise
 
 
 def check_suffix(path: Path, suffixes: Sequence[str], what: str) -> None:

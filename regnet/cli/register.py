@@ -1,33 +1,37 @@
 """``regnet register``: one pair of images in, moved image and transform out."""
 
 import argparse
-import math
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from regnet import metrics
 from regnet.cli.options import add_background, add_overwrite, add_threads, foreground_of, set_threads
 from regnet.cli.output import outputs
+from regnet.cli.progress import progress
+from regnet.cli.register_cohort import run_cohort
 from regnet.cli.register_files import files_to_write, wants_inverse, write_files
 from regnet.data.prepare import check_same_grid
+from regnet.data.reader import read_channels
 from regnet.errors import InputError
 from regnet.inference import Result, check_device, find, load_model
+from regnet.inference.engine import ENGINES
 from regnet.inference.initial import INITS
 from regnet.inference.preflight import degrees_of
-from regnet.io import Image, check_image, read_image, read_labels, read_transform
+from regnet.io import Image, check_image, read_labels, read_transform
 from regnet.spatial import Affine
 
 # The inverse is tried on so many voxels.
 _TRIED = 100_000
 # Deformations drawn for the uncertainty: the deviation of so many is known to a sixth of itself, a component.
 _DRAWS = 20
+_MOST_STEPS = 1_000_000
 
 
 def add_parser(subparsers: Any) -> None:
@@ -38,8 +42,10 @@ def add_parser(subparsers: Any) -> None:
         description="Register a moving image to a fixed one: with a trained network, by optimising this pair, or both. "
         "The two may have any shapes, spacings and orientations.",
     )
-    parser.add_argument("--moving", type=Path, required=True, help="image to deform: .nii, .nii.gz, .mgz, .png, .tif")
-    parser.add_argument("--fixed", type=Path, required=True, help="image to deform it to; its grid is the outputs'")
+    parser.add_argument(
+        "--moving", type=Path, nargs="+", help="image to deform: .nii, .nii.gz, .mgz, .png, .tif; several are channels"
+    )
+    parser.add_argument("--fixed", type=Path, nargs="+", help="image to deform it to; its grid is the outputs'")
     parser.add_argument("--model", default="none", help="run folder or checkpoint of a trained network; default: none")
     parser.add_argument(
         "--refine",
@@ -110,6 +116,24 @@ def add_parser(subparsers: Any) -> None:
         f"distribution (model=probabilistic_velocity): of {_DRAWS} draws",
     )
     files.add_argument("--figure", type=Path, help="PNG of fixed, moving, moved image and warped grid")
+    many = parser.add_argument_group(
+        "many pairs, in place of --moving and --fixed",
+        "Output options are names in --out then, with {id}, {fixed} and {moving} for the pair; without any, "
+        "{id}_moved.nii.gz, {id}_warp.nii.gz and, where the table has labels, {id}_moved_labels.nii.gz are written. "
+        "What is done is not done again. Pairs that fail are listed at the end; the status is 3 then.",
+    )
+    source = many.add_mutually_exclusive_group()
+    source.add_argument("--pairs", type=Path, metavar="TABLE", help="table of pairs (CSV)")
+    source.add_argument("--dataset", type=Path, metavar="JSON", help="NAME_dataset.json of Learn2Reg")
+    many.add_argument(
+        "--split", help="only these rows; of a dataset registration_val (default), registration_test, ..."
+    )
+    many.add_argument("--out", type=Path, metavar="DIR", help="folder for the outputs and manifests/ID.json")
+    many.add_argument("--jobs", type=int, default=1, help="pairs at a time; default: 1")
+    many.add_argument("--shard", metavar="I/N", help="only every N-th pair, from the I-th (0 to N - 1) on")
+    many.add_argument("--engine", choices=ENGINES, default="local", help="ray: on a Ray cluster, $RAY_ADDRESS or here")
+    many.add_argument("--format", choices=("learn2reg",), help="a submission: displacements by their names, and a zip")
+    parser.set_defaults(displacement=None)
     add_background(parser)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda:0; default: auto")
     add_threads(parser)
@@ -122,22 +146,23 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
+    if args.pairs is not None or args.dataset is not None:
+        return run_cohort(args, run, _check_options)
     began = time.perf_counter()
     files = _check_options(args)
     set_threads(args.threads)
     _seed(args.seed)
     device = choose_device(args.device)
-    inputs = [args.moving, args.fixed, args.moving_labels, args.initial_transform, args.moving_mask, args.fixed_mask]
+    inputs = [*args.moving, *args.fixed, args.moving_labels, args.initial_transform, args.moving_mask, args.fixed_mask]
     with outputs(list(files.values()), args.overwrite, inputs):
-        moving, fixed = check_image(read_image(args.moving)), check_image(read_image(args.fixed))
+        moving, fixed = check_image(read_channels(args.moving)), check_image(read_channels(args.fixed))
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
             check_same_grid(labels, moving.grid, moving.name)
         if args.trust:
             sys.path.append(os.getcwd())  # a trusted package is found from where the user stands, as in training
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
-        with _progress_bar() as bar:
-            task = bar.add_task("refining", total=args.refine, loss="", visible=args.refine > 0)
+        with progress("refining", args.refine) as tell:
             result = find(
                 moving,
                 fixed,
@@ -151,7 +176,7 @@ def run(args: argparse.Namespace) -> int:
                 seed=args.seed,
                 regularity=args.regularity,
                 draws=_DRAWS if "uncertainty" in files else 0,
-                progress=lambda done, _, loss: bar.update(task, completed=done, loss=f"loss {loss:.4f}"),
+                progress=lambda done, _, loss: tell(done, f"loss {loss:.4f}"),
             )
         write_files(files, result, moving, fixed, labels, args.background, args.total)
     _summary(result, fixed, files, time.perf_counter() - began)
@@ -184,9 +209,11 @@ def choose_device(name: str) -> torch.device:
 
 def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     """The files to write, by option; refuses what cannot work before any of the work."""
+    if not args.moving or not args.fixed:
+        raise InputError("give --moving and --fixed, or --pairs and --out")
     files = files_to_write(args)
-    if args.refine < 0:
-        raise InputError(f"--refine {args.refine}: the number of steps cannot be negative")
+    if not 0 <= args.refine <= _MOST_STEPS:
+        raise InputError(f"--refine {args.refine}: the number of steps is from 0 to {_MOST_STEPS:,}")
     nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
     if nothing and args.init in ("auto", "none"):
         raise InputError("nothing to register with: give --model, --refine, --init affine, or some of them")
@@ -206,21 +233,6 @@ def _seed(seed: int) -> None:
         raise InputError(f"--seed {seed}: does not fit into 64 bits") from error
 
 
-def _progress_bar() -> Progress:
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[loss]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
 def _summary(result: Result, fixed: Image, files: dict[str, Path], seconds: float) -> None:
     flow, foreground = result.forward.flow[None], foreground_of(fixed)
     length = metrics.displacement_statistics(flow, fixed.grid.spacing, foreground)
@@ -233,15 +245,26 @@ def _summary(result: Result, fixed: Image, files: dict[str, Path], seconds: floa
     console.print(f"deformation in the fixed foreground: mean {length['mean']:.2f} mm, most {length['max']:.2f} mm")
     console.print(f"folded voxels there: {100 * folding:.4f} %")
     if wants_inverse(files):
-        mean, most = _residual(result, fixed)
-        console.print(f"forward and back again: mean {mean:.3f} mm, most {most:.3f} mm from where it began")
+        for line in _inverse_lines(result, fixed):
+            console.print(line)
     for name, path in files.items():
         console.print(f"{name.replace('_', ' ')}: {path}", soft_wrap=True, highlight=False)
 
 
-def _residual(result: Result, fixed: Image) -> tuple[float, float]:
-    """Mean and largest distance, mm, of ``inverse(forward(x))`` from ``x``, over voxels of the fixed foreground."""
-    voxels = foreground_of(fixed)[0, 0].nonzero().double()
-    points = fixed.grid.to_world(voxels[:: math.ceil(len(voxels) / _TRIED)])
+def _inverse_lines(result: Result, fixed: Image) -> Iterator[str]:
+    """How well the inverse of the deformation inverts it, in the fixed foreground."""
+    inverted, foreground = result.inverted, foreground_of(fixed)[0] > 0
+    folds = foreground & ~inverted.found & ~inverted.leaves
+    leaves = foreground & inverted.leaves
+    missed = inverted.residual[foreground & ~folds & ~leaves]
+    if len(missed):
+        yield f"forward after inverse ends {missed.mean():.3f} mm (most {missed.max():.3f}) from where it began"
+    if bool(folds.any()):
+        most = float(inverted.residual[folds].max())
+        yield f"no inverse at {int(folds.sum())} voxels, where the map folds: most {most:.2f} mm off"
+    if bool(leaves.any()):
+        yield f"the inverse leaves the fixed grid at {int(leaves.sum())} voxels, where programs differ"
+    voxels = foreground[0].nonzero().double()
+    points = fixed.grid.to_world(voxels[:: max(1, len(voxels) // _TRIED)])
     away = (result.inverse.map_points(result.transform.map_points(points)) - points).norm(dim=-1)
-    return float(away.mean()), float(away.max())
+    yield f"inverse after forward, that is between its voxels: {away.mean():.3f} mm (most {away.max():.3f})"

@@ -14,7 +14,7 @@ from regnet.io import Image, write_image, write_transform
 from regnet.io.displacement import SUFFIXES as FIELD_SUFFIXES
 from regnet.io.image import SUFFIXES as IMAGE_SUFFIXES
 from regnet.io.itk_h5 import SUFFIXES as COMPOSITE_SUFFIXES
-from regnet.spatial import chain, resample
+from regnet.spatial import resample
 
 # What can be written, and what the file's name may end with.
 _SUFFIXES = {
@@ -35,6 +35,9 @@ _PREFIXED = {
     "prefix_moved": "Warped.nii.gz",
 }
 
+# What names files.
+NAMED = (*_SUFFIXES, "prefix", "displacement")
+
 
 def files_to_write(args: argparse.Namespace) -> dict[str, Path]:
     """Every file that the options name, by what it is.
@@ -45,9 +48,13 @@ def files_to_write(args: argparse.Namespace) -> dict[str, Path]:
     written = {name: getattr(args, name) for name in _SUFFIXES if getattr(args, name) is not None}
     for name, path in written.items():
         check_suffix(path, _SUFFIXES[name], option(name))
+    if args.displacement is not None:  # of --format learn2reg
+        written["displacement"] = args.displacement
     if args.composite is not None:
         written["inverse_composite"] = _inverse_name(args.composite)
     if args.prefix is not None:
+        if not args.prefix:
+            raise InputError("--prefix '' names nothing; give a folder and the beginning of a name, such as out/ann_")
         written.update({name: Path(args.prefix + end) for name, end in _PREFIXED.items()})
     if not written:
         raise InputError(f"nothing to write: give at least one of --prefix, {', '.join(map(option, _SUFFIXES))}")
@@ -107,14 +114,16 @@ def write_files(
     if "warp" in files:
         write_transform(files["warp"], transform.on(fixed.grid), fixed)
     if "inverse_warp" in files:
-        write_transform(files["inverse_warp"], result.inverse.on(moving.grid), moving)
+        write_transform(files["inverse_warp"], result.inverse_on(moving.grid), moving)
+    if "displacement" in files:
+        write_transform(files["displacement"], transform, fixed, target="learn2reg", moving=moving)
     if "prefix_affine" in files:
         write_transform(files["prefix_affine"], result.affine)
         write_transform(files["prefix_warp"], result.forward, fixed)
         write_transform(files["prefix_inverse_warp"], result.backward, fixed)
     if "composite" in files:
         write_transform(files["composite"], transform, fixed)
-        write_transform(files["inverse_composite"], chain([result.affine.inverse(), result.backward]), fixed)
+        write_transform(files["inverse_composite"], result.inverse, fixed)
 
 
 def _inverse_name(path: Path) -> Path:

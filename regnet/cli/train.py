@@ -5,7 +5,8 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,16 +15,30 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from hydra.utils import get_object, instantiate
+from hydra.utils import get_object, get_original_cwd, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from regnet.cli.words import quoted
 from regnet.config import config_dir
 from regnet.errors import InputError
-from regnet.training.configuration import check_keys, flat_keys, nearest, read_run
+from regnet.training.configuration import check_keys, checkpoints, flat_keys, nearest, read_run
 from regnet.training.experiment import run_experiment
+from regnet.training.processes import check_common_folder, further_processes, is_first, joined_run
 
-_VALUED_FLAGS = ("--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn", "--package", "-p", "--resume")
+_VALUED_FLAGS = (
+    "--cfg",
+    "-c",
+    "--config-dir",
+    "-cd",
+    "--config-path",
+    "-cp",
+    "--config-name",
+    "-cn",
+    "--package",
+    "-p",
+    "--resume",
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -37,19 +52,31 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         InputError: a key, file or image is wrong; the message names it.
     """
-    words = _flags_first(arguments.overrides)
+    words = quoted(_flags_first(arguments.overrides))
     # A user's own classes are found from where the user stands, and beside the user's configuration.
     sys.path.extend([os.getcwd(), *_config_dirs(words)])
+    member = joined_run()
+    if member is not None:
+        train(cast(DictConfig, OmegaConf.load(member / "config.yaml")))
+        return 0
+    check_common_folder(words)
     if words[:1] == ["--resume"]:
         if len(words) < 2:
             raise InputError("--resume needs the folder of a run")
         train(read_run(Path(words[1]), words[2:]))
         return 0
+    started_with = [os.path.abspath(sys.argv[0]), *sys.argv[1:]]
+
+    def job(config: DictConfig) -> float:
+        sys.argv = started_with  # Hydra has read its words; Lightning repeats these for further processes
+        os.chdir(get_original_cwd())  # whatever hydra.job.chdir says: paths are relative to where the user stands
+        return _job(config)
+
     sys.argv = ["regnet train", *words]
     # Hydra's own report would be a traceback, or two lines and status 1: let the exception through, for one line.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        hydra.main(version_base="1.3", config_path=str(config_dir()), config_name="train")(_job)()
+        hydra.main(version_base="1.3", config_path=str(config_dir()), config_name="train")(job)()
     except HydraException as error:
         raise InputError(_explain(error, words)) from error
     except SystemExit as stop:
@@ -69,12 +96,14 @@ def train(config: DictConfig) -> float:
         logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)  # no list of absent hardware
         plain = cast(dict[str, Any], OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
         check_keys(plain, get_object)
-        objective = run_experiment(plain, lambda block, **more: instantiate(block, _convert_="all", **more))
+        with further_processes(Path(plain["paths"]["run_dir"])), _no_hydra():
+            objective = run_experiment(plain, lambda block, **more: instantiate(block, _convert_="all", **more))
     except MissingMandatoryValue as error:
         raise InputError(f"config: {error.full_key} is not set: {error.full_key}=VALUE") from error
     except (OmegaConfBaseException, HydraException) as error:
         raise InputError(f"config: {error.__cause__ or error}") from error
-    print(f"{plain['objective']} {objective:.4f} in {plain['paths']['run_dir']}")
+    if is_first():
+        print(f"{plain['objective']} {objective:.4f} in {plain['paths']['run_dir']}")
     return objective
 
 
@@ -82,9 +111,28 @@ def _job(config: DictConfig) -> float:
     try:
         if config.test and HydraConfig.get().mode is RunMode.MULTIRUN:
             raise InputError("test=true: never under -m; the test split is for the one run that a grid has chosen")
-        return train(config)
+        return train(_requeued(config))
     except (ValueError, OSError) as error:
         raise SystemExit(2) from error  # past Hydra, which would announce it in lines of its own
+
+
+@contextmanager
+def _no_hydra() -> Iterator[None]:
+    """Lightning, that sees Hydra at work, would give its further processes words for Hydra."""
+    state = HydraConfig.instance()
+    before, state.cfg = state.cfg, None
+    try:
+        yield
+    finally:
+        state.cfg = before
+
+
+def _requeued(config: DictConfig) -> DictConfig:
+    """What a job that SLURM has started again goes on with: the same command means the same run then."""
+    folder = Path(config.paths.run_dir)
+    if int(os.environ.get("SLURM_RESTART_COUNT", 0)) and checkpoints(folder):
+        return read_run(folder)
+    return config
 
 
 def _flags_first(words: Sequence[str]) -> list[str]:
@@ -109,7 +157,11 @@ def _explain(error: HydraException, words: Sequence[str]) -> str:
     """Hydra's complaint about the words in one line, with the nearest known key."""
     text = str(error)
     overridden = re.search(r"Could not override '([^'@]+)", text)
+    ambiguous = re.search(r"Ambiguous value for argument '([^=]+)=(.*)'\n", text)
     missing = re.search(r"Could not find '([^']+)'.*Available options in '([^']*)':(.*)", text, re.DOTALL)
+    if ambiguous:
+        key, value = ambiguous.groups()
+        return f"config: {key}: the comma makes a grid, under -m; one value is \"{key}='{value}'\", a list [{value}]"
     if missing:
         options = [f"{missing[2]}/{option}" for option in missing[3].split()]
         return f"config: there is no {missing[1]!r}{nearest(missing[1], options)}"

@@ -3,14 +3,21 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from regnet.data.datasets import SyntheticPairs, TablePairs
+from regnet.data.bids import Bids
+from regnet.data.cache import Cache
+from regnet.data.datasets import SyntheticPairs
+from regnet.data.folder import Folder
 from regnet.data.loading import EpochSampler, collate
+from regnet.data.pairing import AllPairs, AtlasPairs, WithinGroups
 from regnet.data.prepare import Prepared, check_same_grid, prepare, prepare_labels
 from regnet.data.sample import sample_path
 from regnet.data.slices import axial_slice
+from regnet.data.sources import read_rows
 from regnet.data.spec import InputSpec
+from regnet.data.split import split_rows
 from regnet.data.synthesis import Recipe, Source, make_sources, synthetic_pair
 from regnet.data.table import Pair, Subject, read_pairs, read_table
+from regnet.data.table_pairs import TablePairs
 
 if TYPE_CHECKING:
     from regnet.data.datamodule import PairsData, SyntheticData
@@ -19,7 +26,12 @@ if TYPE_CHECKING:
 _LAZY = {"SyntheticData": "regnet.data.datamodule", "PairsData": "regnet.data.datamodule"}
 
 __all__ = [
+    "AllPairs",
+    "AtlasPairs",
+    "Bids",
+    "Cache",
     "EpochSampler",
+    "Folder",
     "InputSpec",
     "Pair",
     "PairsData",
@@ -30,6 +42,7 @@ __all__ = [
     "SyntheticData",
     "SyntheticPairs",
     "TablePairs",
+    "WithinGroups",
     "axial_slice",
     "check_same_grid",
     "collate",
@@ -37,8 +50,10 @@ __all__ = [
     "prepare",
     "prepare_labels",
     "read_pairs",
+    "read_rows",
     "read_table",
     "sample_path",
+    "split_rows",
     "synthetic_pair",
 ]
 

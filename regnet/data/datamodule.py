@@ -8,14 +8,15 @@ from typing import Any
 from lightning import LightningDataModule
 from torch.utils.data import DataLoader, Dataset
 
-from regnet.data.datasets import SyntheticPairs, TablePairs
-from regnet.data.loading import EpochSampler, collate
+from regnet.data.datasets import SyntheticPairs
+from regnet.data.loading import EpochSampler, ResumableLoader, collate
 from regnet.data.prepare import check_same_grid
 from regnet.data.sample import sample_path
 from regnet.data.slices import axial_slice
 from regnet.data.spec import InputSpec
 from regnet.data.synthesis import Recipe, Source, make_sources
 from regnet.data.table import Pair, Subject, read_table
+from regnet.data.table_pairs import TablePairs
 from regnet.errors import InputError
 from regnet.io.image import Image, check_image, read_image, read_labels
 
@@ -52,7 +53,9 @@ class _Pairs(LightningDataModule):
         if trainer and training:
             # When a run is resumed, Lightning starts the workers before it tells the sampler the epoch.
             sampler.set_epoch(trainer.fit_loop.epoch_progress.current.processed)  # type: ignore[attr-defined]
-        return DataLoader(
+        elif len(sampler) == 0:
+            raise InputError(f"data: {sampler.num_replicas} processes, but only {len(dataset)} pairs to validate on")  # type: ignore[arg-type]
+        return (ResumableLoader if training else DataLoader)(
             dataset,
             batch_size=self.batch_size if training else 1,
             sampler=sampler,

@@ -1,15 +1,20 @@
 """Learn2Reg's lists of pairs, and the names of its displacement files."""
 
 import json
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regnet.data.table import Pair
+import numpy as np
+
+from regnet.data.table import Pair, Row, Subject
 from regnet.errors import InputError
+from regnet.io import atomic_path, open_image, read_header
 
 SPLITS = {"train": "training_paired_images", "val": "registration_val", "test": "registration_test"}
 _CONFIGURATION = "eval_pairs"
+_ALSO = {"val": "validation"}  # where LUMIR keeps its validation pairs
 
 
 def read_dataset(path: str | Path, split: str | None = None) -> tuple[Pair, ...]:
@@ -19,7 +24,8 @@ def read_dataset(path: str | Path, split: str | None = None) -> tuple[Pair, ...]
         path: ``NAME_dataset.json``, or the ``evaluation_config.json`` of the official script; images are named from its
             folder. What belongs to ``imagesTr/CASE.nii.gz`` is taken where it exists: ``labelsTr/CASE.nii.gz``,
             ``masksTr/CASE.nii.gz`` and, in voxels, ``landmarksTr/CASE.csv`` (else ``keypointsTr/CASE.csv``).
-        split: ``train``, ``val`` or ``test``; None: ``val``. A configuration has one list.
+        split: ``train``, ``val`` or ``test``, or the name of the list, such as ``registration_val``; None: ``val``. A
+            configuration has one list.
 
     Returns:
         The pairs, in order; ``id`` is fixed subject, fixed modality, moving subject and moving modality, such as
@@ -29,17 +35,52 @@ def read_dataset(path: str | Path, split: str | None = None) -> tuple[Pair, ...]
         InputError: not such a file, no such split in it, or an image is missing.
     """
     path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path}: not a JSON file ({error})") from error
-    listed = _listed(path, content, split)
+    listed = _listed(path, _read(path), split)
     pairs = tuple(_pair(path, entry, split or "val") for entry in listed)
     if len({pair.id for pair in pairs}) < len(pairs):
         raise InputError(f"{path}: a pair comes twice")
     return pairs
+
+
+def read_task(path: str | Path) -> tuple[Row, ...]:
+    """Read every image and pair of a task, for training.
+
+    Args:
+        path: ``NAME_dataset.json``.
+
+    Returns:
+        The pairs to train on, or, where it lists none, the images, of the split ``train``; and the pairs of the splits
+        ``val`` and ``test`` as far as there are any. What belongs to an image is found as by :func:`read_dataset`.
+
+    Raises:
+        InputError: not such a file, an image is missing, or there is nothing to train on.
+    """
+    path = Path(path)
+    content = _read(path)
+    if not is_task(content):
+        raise InputError(f"{path}: not a Learn2Reg dataset: has no list {', '.join(SPLITS.values())} or training")
+    rows: list[Row] = []
+    for split, key in SPLITS.items():
+        entries = content.get(key) or content.get(_ALSO.get(split, "")) or []
+        rows += [_pair(path, entry, split) for entry in entries if isinstance(entry, Mapping) and "fixed" in entry]
+        if split == "train" and not rows:
+            # images that pairs are validated or tested on are listed among those for training, too
+            apart = {
+                str(entry[side])
+                for key in ("registration_val", "validation", "registration_test")
+                for entry in content.get(key) or []
+                if isinstance(entry, Mapping) and "fixed" in entry
+                for side in ("fixed", "moving")
+            }
+            rows += [_subject(path, entry) for entry in content.get("training") or [] if _name(entry) not in apart]
+    if not any(row.split == "train" for row in rows):
+        raise InputError(f"{path}: lists nothing to train on (training_paired_images or training)")
+    return tuple(rows)
+
+
+def is_task(content: Any) -> bool:
+    """Whether the content of a JSON file is that of a ``NAME_dataset.json``."""
+    return isinstance(content, Mapping) and any(key in content for key in (*SPLITS.values(), "training"))
 
 
 def displacement_names(pair: Pair) -> list[str]:
@@ -53,10 +94,49 @@ def displacement_names(pair: Pair) -> list[str]:
     return names
 
 
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: not a JSON file ({error})") from error
+
+
+def write_submission(folder: Path, pairs: Sequence[Pair]) -> Path:
+    """Check the displacements of a task as its evaluation reads them, and pack them.
+
+    Args:
+        folder: with a file of the first of :func:`displacement_names` for every pair, and no other displacement.
+        pairs: all of the split.
+
+    Returns:
+        ``submission.zip`` in that folder.
+
+    Raises:
+        InputError: a displacement is missing or one too many, does not lie on the fixed image's voxels, is not float32,
+            or not finite.
+    """
+    names = [f"{displacement_names(pair)[0]}.nii.gz" for pair in pairs]
+    for stranger in sorted({file.name for file in folder.glob("disp_*")} - set(names)):
+        raise InputError(f"{folder / stranger}: belongs to no pair of this split; take it away")
+    for pair, name in zip(pairs, names, strict=True):
+        file, shape = open_image(folder / name), read_header(pair.fixed[0]).grid.shape
+        if (*file.grid.shape, file.count) != (*shape, len(shape)) or file.stored_dtype != np.float32:
+            raise InputError(f"{file.name}: {file.grid.shape} x {file.count} of {file.stored_dtype} is not {shape} x 3")
+        if not all(bool(volume.isfinite().all()) for volume in file.volumes()):
+            raise InputError(f"{file.name}: the field has values that are NaN or infinite")
+    packed = folder / "submission.zip"
+    with atomic_path(packed, overwrite=True) as temporary, zipfile.ZipFile(temporary, "w") as archive:  # gz is packed
+        for name in names:
+            archive.write(folder / name, name)
+    return packed
+
+
 def _listed(path: Path, content: Any, split: str | None) -> list[Any]:
-    if split not in (None, *SPLITS):
-        raise InputError(f"{path}: no split {split!r}; Learn2Reg has {', '.join(SPLITS)}")
-    keys = [SPLITS[split or "val"]] if split else [_CONFIGURATION, SPLITS["val"]]
+    if split not in (None, *SPLITS, *SPLITS.values()):
+        raise InputError(f"{path}: no split {split!r}; Learn2Reg has {', '.join((*SPLITS, *SPLITS.values()))}")
+    keys = [SPLITS.get(split, split)] if split else [_CONFIGURATION, SPLITS["val"]]
     found = [content[key] for key in keys if isinstance(content, Mapping) and content.get(key)]
     if not found:
         raise InputError(f"{path}: has no list of pairs {' or '.join(keys)}; other splits: --split train|val|test")
@@ -66,22 +146,38 @@ def _listed(path: Path, content: Any, split: str | None) -> list[Any]:
 def _pair(path: Path, entry: Any, split: str) -> Pair:
     if not isinstance(entry, Mapping) or not {"fixed", "moving"} <= entry.keys():
         raise InputError(f"{path}: a pair names a fixed and a moving image, got {entry}")
-    images = {side: path.parent / str(entry[side]) for side in ("moving", "fixed")}
-    for side, image in images.items():
-        if not image.is_file():
-            raise InputError(f"{path}: {side} {image} does not exist")
+    images = {side: _image(path, side, str(entry[side])) for side in ("moving", "fixed")}
     cases = [_case(images[side]) or (_stem(images[side]),) for side in ("fixed", "moving")]
     parts: dict[str, Any] = {
-        f"{side}_{part}": _beside(image, *places)
-        for side, image in images.items()
-        for part, places in (
-            ("labels", (("labels", ".nii.gz"),)),
-            ("mask", (("masks", ".nii.gz"),)),
-            ("points", (("landmarks", ".csv"), ("keypoints", ".csv"))),
-        )
+        f"{side}_{part}": file for side, image in images.items() for part, file in _parts(image).items()
     }
     name = "_".join(word for case in cases for word in case)
     return Pair(id=name, moving=(images["moving"],), fixed=(images["fixed"],), split=split, **parts)
+
+
+def _subject(path: Path, entry: Any) -> Subject:
+    image = _image(path, "image", _name(entry))
+    return Subject(_stem(image), (image,), split="train", **_parts(image))
+
+
+def _name(entry: Any) -> str:
+    return str(entry.get("image", "")) if isinstance(entry, Mapping) else str(entry)
+
+
+def _image(path: Path, side: str, name: str) -> Path:
+    image = path.parent / name
+    if not image.is_file():
+        raise InputError(f"{path}: {side} {image} does not exist")
+    return image
+
+
+def _parts(image: Path) -> dict[str, Path | None]:
+    """What belongs to an image."""
+    return {
+        "labels": _beside(image, ("labels", ".nii.gz")),
+        "mask": _beside(image, ("masks", ".nii.gz")),
+        "points": _beside(image, ("landmarks", ".csv"), ("keypoints", ".csv")),
+    }
 
 
 def _beside(image: Path, *places: tuple[str, str]) -> Path | None:

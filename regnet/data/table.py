@@ -1,11 +1,12 @@
 """The table of image pairs: one reader for training, registration and evaluation (``docs/table.md``)."""
 
-import csv
-import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from regnet.data.cells import read_cells
+from regnet.data.rows import Rows
 from regnet.errors import InputError
 
 PAIR_FILES = (
@@ -20,9 +21,7 @@ PAIR_FILES = (
 )
 PAIR_COLUMNS = ("id", "moving", "fixed", *PAIR_FILES, "split", "group")
 SUBJECT_FILES = ("labels", "mask", "points")
-SUBJECT_COLUMNS = ("subject", "image", *SUBJECT_FILES, "split")
-
-_log = logging.getLogger(__name__)
+SUBJECT_COLUMNS = ("subject", "image", *SUBJECT_FILES, "split", "group")
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Subject:
-    """One row of an unpaired table."""
+    """One image: a row of an unpaired table; ``group`` is the person, where there are several images of one."""
 
     id: str
     image: tuple[Path, ...]
@@ -63,6 +62,7 @@ class Subject:
     mask: Path | None = None
     points: Path | None = None
     split: str = ""
+    group: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def onto(self, fixed: "Subject") -> Pair:
@@ -77,92 +77,126 @@ class Subject:
             fixed_mask=fixed.mask,
             moving_points=self.points,
             fixed_points=fixed.points,
-            split=self.split,
+            split=fixed.split,
         )
 
 
-def read_pairs(path: str | Path) -> tuple[Pair, ...]:
+Row = Pair | Subject
+
+
+def read_pairs(path: str | Path) -> Sequence[Pair]:
     """Read a paired table.
 
     Args:
         path: CSV with columns ``moving`` and ``fixed`` (channels joined by ``;``) and any of ``id``,
             ``moving_labels``, ``fixed_labels``, ``moving_mask``, ``fixed_mask``, ``moving_points``,
-            ``fixed_points``, ``initial_transform``, ``true_warp``, ``split``, ``group``. Paths are relative to the
-            table's folder. Unknown columns are kept in ``extra`` and named in the log.
+            ``fixed_points``, ``initial_transform``, ``true_warp``, ``split``, ``group``; or JSON, a list of objects
+            with these keys. Paths are relative to the table's folder. Unknown columns are kept in ``extra`` and named
+            in the log.
 
     Returns:
-        The rows, in order.
+        The rows, in order; each is made when it is asked for.
 
     Raises:
         InputError: the table cannot be read, is unpaired or empty, an id repeats, or a row lacks a file or names one
             that does not exist; the message names table, row and file.
     """
-    path = Path(path)
     rows = read_table(path)
-    pairs = tuple(row for row in rows if isinstance(row, Pair))
-    if len(pairs) < len(rows):
+    if not isinstance(rows[0], Pair):
         raise InputError(f"{path}: has one image a row; columns 'moving' and 'fixed' are needed here")
-    return pairs
+    return rows  # type: ignore[return-value]  # a table is paired or unpaired as a whole
 
 
-def read_table(path: str | Path) -> tuple[Pair, ...] | tuple[Subject, ...]:
+def read_table(path: str | Path, files: bool = True) -> Rows[Pair] | Rows[Subject]:
     """Read a table that is paired (see :func:`read_pairs`) or unpaired.
 
-    An unpaired table has columns ``image`` and any of ``subject``, ``labels``, ``mask``, ``points``, ``split``.
+    An unpaired table has columns ``image`` and any of ``subject``, ``labels``, ``mask``, ``points``, ``split``,
+    ``group``.
+
+    Args:
+        path: CSV or JSON.
+        files: whether the files must exist.
 
     Raises:
         InputError: as :func:`read_pairs`.
     """
     path = Path(path)
-    header, rows = _read_cells(path)
-    if "moving" in header and "fixed" in header:
-        _name_unknown(path, header, PAIR_COLUMNS)
-        pairs = tuple(_pair(path, line, number, cells) for number, (line, cells) in enumerate(rows, 1))
-        _check_unique(path, [pair.id for pair in pairs])
-        return pairs
-    if "image" in header:
-        _name_unknown(path, header, SUBJECT_COLUMNS)
-        subjects = tuple(_subject(path, line, number, cells) for number, (line, cells) in enumerate(rows, 1))
-        _check_unique(path, [subject.id for subject in subjects])
-        return subjects
-    raise InputError(
-        f"{path}: needs columns 'moving' and 'fixed' (or 'image', unpaired), comma-separated; found {', '.join(header)}"
-    )
+    header, cells, lines = read_cells(path, PAIR_COLUMNS + SUBJECT_COLUMNS)
+    paired = "moving" in header and "fixed" in header
+    if not paired and "image" not in header:
+        raise InputError(
+            f"{path}: needs columns 'moving' and 'fixed' (or 'image', unpaired), comma-separated; found "
+            f"{', '.join(header)}"
+        )
+    images, parts = (("moving", "fixed"), PAIR_FILES) if paired else (("image",), SUBJECT_FILES)
+    for name in images:
+        column = header.index(name)
+        for line, row in zip(lines, cells, strict=True):
+            if not row[column].replace(";", "").strip():
+                raise InputError(f"{path} line {line}: no {name}")
+    if files:
+        _check_files(path, header, cells, lines, (*images, *parts))
+    name = "id" if paired else "subject"
+    column = header.index(name) if name in header else None
+    _check_unique(path, [(row[column] if column is not None else "") or _number(n) for n, row in enumerate(cells)])
+    if paired:
+        return Rows(cells, _MakePair(path.parent, tuple(header)))
+    return Rows(cells, _MakeSubject(path.parent, tuple(header)))
 
 
-def _read_cells(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
-    """Header, and (line in the file, cells by column) of every row that is not blank."""
-    try:
-        # utf-8-sig: spreadsheets put a byte-order mark before the first column's name
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream)
-            header = [name.strip() for name in next(reader, [])]
-            lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader]
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: not a CSV table in UTF-8 ({error})") from error
-    repeated = sorted({name for name in header if name and header.count(name) > 1})
-    if repeated:
-        raise InputError(f"{path}: column {', '.join(repeated)} comes twice")
-    rows = []
-    for line, cells in lines:
-        if not any(cells):
-            continue
-        if len(cells) > len(header):
-            raise InputError(f"{path} line {line}: {len(cells)} cells, but the header has {len(header)}")
-        rows.append((line, dict(zip(header, cells + [""] * (len(header) - len(cells)), strict=True))))
-    if header and not rows:
-        raise InputError(f"{path}: has no rows")
-    if not header:
-        raise InputError(f"{path}: is empty")
-    return header, rows
+@dataclass(frozen=True)
+class _Make:
+    """Makes rows of the cells of one table."""
+
+    folder: Path
+    header: tuple[str, ...]
+
+    def column(self, name: str) -> int | None:
+        """Where the cells of that name are."""
+        return self.header.index(name) if name in self.header else None
+
+    def paths(self, cell: str) -> tuple[Path, ...]:
+        """The files of a cell."""
+        return tuple(self.folder / Path(name.strip()).expanduser() for name in cell.split(";") if name.strip())
+
+    def files(self, cells: Mapping[str, str], columns: tuple[str, ...]) -> dict[str, Path]:
+        """The files beside the images."""
+        return {name: self.folder / Path(cells[name]).expanduser() for name in columns if cells.get(name)}
+
+    def extra(self, cells: Mapping[str, str], columns: tuple[str, ...]) -> dict[str, str]:
+        """The cells of unknown columns."""
+        return {name: cell for name, cell in cells.items() if name and name not in columns}
 
 
-def _name_unknown(path: Path, header: list[str], known: tuple[str, ...]) -> None:
-    unknown = [name for name in header if name and name not in known]
-    if unknown:
-        _log.warning("%s: columns kept but not used: %s", path, ", ".join(unknown))
+class _MakePair(_Make):
+    def __call__(self, number: int, row: list[str]) -> Pair:
+        cells = dict(zip(self.header, row, strict=True))
+        return Pair(
+            id=cells.get("id") or _number(number),
+            moving=self.paths(cells["moving"]),
+            fixed=self.paths(cells["fixed"]),
+            split=cells.get("split", ""),
+            group=cells.get("group", ""),
+            extra=self.extra(cells, PAIR_COLUMNS),
+            **self.files(cells, PAIR_FILES),
+        )
+
+
+class _MakeSubject(_Make):
+    def __call__(self, number: int, row: list[str]) -> Subject:
+        cells = dict(zip(self.header, row, strict=True))
+        return Subject(
+            id=cells.get("subject") or _number(number),
+            image=self.paths(cells["image"]),
+            split=cells.get("split", ""),
+            group=cells.get("group", ""),
+            extra=self.extra(cells, SUBJECT_COLUMNS),
+            **self.files(cells, SUBJECT_FILES),
+        )
+
+
+def _number(index: int) -> str:
+    return f"{index + 1:04d}"
 
 
 def _check_unique(path: Path, ids: list[str]) -> None:
@@ -175,46 +209,32 @@ def _check_unique(path: Path, ids: list[str]) -> None:
         seen.add(name)
 
 
-def _existing(path: Path, line: int, column: str, cell: str) -> Path:
+def _check_files(path: Path, header: list[str], cells: list[list[str]], lines: list[int], names: Sequence[str]) -> None:
+    """Every file is looked for once, however many rows name it."""
+    known: set[str] = set()
+    for name in names:
+        column = header.index(name) if name in header else None
+        if column is None:
+            continue
+        for line, row in zip(lines, cells, strict=True):
+            cell = row[column]
+            if cell in known:
+                continue
+            known.add(cell)
+            for part in cell.split(";") if name in ("moving", "fixed", "image") else [cell]:
+                if part.strip():
+                    _check_file(path, line, name, part.strip())
+
+
+def _check_file(path: Path, line: int, column: str, cell: str) -> None:
     try:
         file = path.parent / Path(cell).expanduser()
+        os.stat(file)  # says why not, as is_file does not
         found = file.is_file()
-    except (OSError, RuntimeError) as error:  # a name that is too long, a home of nobody
+    except FileNotFoundError:
+        found = False
+    except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, a home of nobody
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise InputError(f"{path} line {line}: {column} {cell} cannot be looked for ({reason})") from error
     if not found:
         raise InputError(f"{path} line {line}: {column} {file} does not exist")
-    return file
-
-
-def _channels(path: Path, line: int, column: str, cell: str) -> tuple[Path, ...]:
-    names = [name.strip() for name in cell.split(";") if name.strip()]
-    if not names:
-        raise InputError(f"{path} line {line}: no {column}")
-    return tuple(_existing(path, line, column, name) for name in names)
-
-
-def _files(path: Path, line: int, columns: tuple[str, ...], cells: Mapping[str, str]) -> dict[str, Path]:
-    return {name: _existing(path, line, name, cells[name]) for name in columns if cells.get(name)}
-
-
-def _pair(path: Path, line: int, number: int, cells: Mapping[str, str]) -> Pair:
-    return Pair(
-        id=cells.get("id") or f"{number:04d}",
-        moving=_channels(path, line, "moving", cells["moving"]),
-        fixed=_channels(path, line, "fixed", cells["fixed"]),
-        split=cells.get("split", ""),
-        group=cells.get("group", ""),
-        extra={name: cell for name, cell in cells.items() if name and name not in PAIR_COLUMNS},
-        **_files(path, line, PAIR_FILES, cells),
-    )
-
-
-def _subject(path: Path, line: int, number: int, cells: Mapping[str, str]) -> Subject:
-    return Subject(
-        id=cells.get("subject") or f"{number:04d}",
-        image=_channels(path, line, "image", cells["image"]),
-        split=cells.get("split", ""),
-        extra={name: cell for name, cell in cells.items() if name and name not in SUBJECT_COLUMNS},
-        **_files(path, line, SUBJECT_FILES, cells),
-    )

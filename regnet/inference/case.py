@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
@@ -11,11 +11,10 @@ from torch import Tensor
 from regnet.data.prepare import check_same_grid
 from regnet.data.table import Pair
 from regnet.errors import InputError
-from regnet.io import Image, read_image, read_labels, read_points, read_transform
+from regnet.io import Image, read_image, read_labels, read_transform
 from regnet.spatial import Affine, Composite, Displacement, Grid, Transform, chain
 
 LABELS = ("nearest", "linear", "learn2reg")
-SPACES = ("ras", "lps", "voxel", "voxel1")
 _LEARN2REG = re.compile(r"disp(_\d+){2,4}\.(npz|nii|nii\.gz)")  # the names of Learn2Reg's displacement files
 
 
@@ -95,11 +94,3 @@ def read_mask(path: Path | None, image: Image) -> Tensor | None:
     if not bool((mask.data > 0).any()):
         raise InputError(f"{mask.name}: the mask is empty; nothing of {image.name} would count")
     return mask.data[None] > 0
-
-
-def read_landmarks(path: Path, image: Image, space: str | None) -> Tensor:
-    """Landmarks, ``(n, D)``, RAS mm; ``space`` as :class:`Protocol` has it."""
-    points = read_points(path, "voxel" if space == "voxel1" else space)
-    if space == "voxel1":
-        points = replace(points, coordinates=points.coordinates - 1)
-    return points.world(image.grid.ndim, image.grid)

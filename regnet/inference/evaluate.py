@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from regnet import metrics, ops
-from regnet.data.datasets import read_channels
 from regnet.data.foreground import background_of, foreground_of
+from regnet.data.landmarks import read_landmarks
+from regnet.data.reader import read_channels
 from regnet.errors import InputError
-from regnet.inference.case import Case, Protocol, read_label_map, read_landmarks, read_map, read_mask
+from regnet.inference.case import Case, Protocol, read_label_map, read_map, read_mask
 from regnet.inference.register import check_pair
 from regnet.io import Image, check_image, read_transform
 from regnet.losses import lncc
@@ -47,8 +48,8 @@ def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
         ours, target = read_label_map(pair.moving_labels, moving), read_label_map(pair.fixed_labels, fixed)
         found |= _overlap(there, ours, target, protocol.labels)
     if pair.moving_points and pair.fixed_points:
-        ends = read_landmarks(pair.moving_points, moving, protocol.space)
-        found |= _points(there, ends, read_landmarks(pair.fixed_points, fixed, protocol.space))
+        ends = read_landmarks(pair.moving_points, moving.grid, protocol.space)
+        found |= _points(there, ends, read_landmarks(pair.fixed_points, fixed.grid, protocol.space))
     found |= _plain(_similarity(there, moving, fixed, mask, read_mask(pair.moving_mask, moving)))
     found |= _plain(_regularity(there, mask, volume))
     if case.inverse is not None:

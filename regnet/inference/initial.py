@@ -6,7 +6,7 @@ import torch
 
 from regnet.data.spec import InputSpec
 from regnet.inference.affine import Aligner
-from regnet.inference.preflight import check_overlap, warn_of_orientation
+from regnet.inference.preflight import check_overlap, warn_of_orientation, warn_of_turn
 from regnet.io.image import Image
 from regnet.spatial.affine import Affine
 from regnet.spatial.grid import Grid
@@ -63,6 +63,8 @@ def initial(
     found = (start or Affine.identity(fixed.grid.ndim)) if init == "none" else aligner.align(init, start)
     check_overlap(place(moving, found), fixed, init)
     warn_of_orientation(aligner, moving, fixed, found)
+    if init != "none":
+        warn_of_turn(moving, fixed, found)
     return found
 
 

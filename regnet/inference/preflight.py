@@ -77,6 +77,17 @@ def warn_of_orientation(aligner: Aligner, moving: Image, fixed: Image, affine: A
         )
 
 
+def warn_of_turn(moving: Image, fixed: Image, affine: Affine) -> None:
+    """Warn where the affine stage has turned the moving image further than heads lie in scanners."""
+    turn = degrees_of(affine.matrix[:-1, :-1])
+    if turn > _TURNED:
+        warnings.warn(
+            f"{moving.name} and {fixed.name}: the affine stage turns one by {turn:.0f} degrees; does a header name the "
+            "wrong axes? Look at the moved image",
+            stacklevel=2,
+        )
+
+
 def _extent(image: Image) -> float:
     """The geometric mean of the sides of the field of view, mm."""
     return math.prod(n * s for n, s in zip(image.grid.shape, image.grid.spacing, strict=True)) ** (1 / image.grid.ndim)

@@ -10,7 +10,10 @@ from regnet.spatial.affine import Affine
 from regnet.spatial.composite import chain
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
+from regnet.spatial.invert import Inverse, invert, roughly
 from regnet.spatial.transform import Transform
+
+_TOLERANCE = 1e-2  # of inverses, in voxels
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +24,7 @@ class Result:
         affine: of the affine stage, or the identity.
         deformation: within the fixed image's space, on whatever grid it was found.
         grid: of the fixed image.
-        reverse: the inverse of ``deformation`` where that is known better than by inverting it.
+        reverse: a map near the inverse of ``deformation``, where one is known.
         uncertainty: ``(1, *grid.shape)``, of the network's deformation, where it was asked for: see
             :func:`regnet.inference.uncertainty.uncertainty`.
     """
@@ -38,9 +41,23 @@ class Result:
         return self.deformation.on(self.grid)
 
     @cached_property
+    def inverted(self) -> Inverse:
+        """The inverse of :attr:`forward`, that is of the field as it is written and interpolated, and what it misses.
+
+        The reversed velocity is where the search starts, no more: between two voxels a field goes straight, so it is
+        not quite the exponential whose values it has at the voxels.
+        """
+        start = roughly(self.deformation) if self.reverse is None else self.reverse
+        return invert(self.forward, self.grid, tolerance=_TOLERANCE, start=start)
+
+    @property
     def backward(self) -> Displacement:
         """The inverse of the deformation at the fixed image's voxels, without the affine map."""
-        return self._back.on(self.grid)
+        return self.inverted.transform
+
+    def inverse_on(self, grid: Grid) -> Displacement:
+        """The inverse of the whole map at the voxels of a grid, usually the moving image's: solved for there."""
+        return invert(self.transform, grid, tolerance=_TOLERANCE, start=self.inverse).transform
 
     @property
     def transform(self) -> Transform:
@@ -49,13 +66,9 @@ class Result:
 
     @property
     def inverse(self) -> Transform:
-        """The whole map, moving -> fixed."""
-        return self._back if self._is_identity else chain([self.affine.inverse(), self._back])
+        """The whole map, moving -> fixed; its field lies on the fixed image's voxels."""
+        return self.backward if self._is_identity else chain([self.affine.inverse(), self.backward])
 
     @property
     def _is_identity(self) -> bool:
         return torch.equal(self.affine.matrix, torch.eye(len(self.affine.matrix), dtype=torch.float64))
-
-    @cached_property
-    def _back(self) -> Transform:
-        return self.deformation.inverse() if self.reverse is None else self.reverse

@@ -2,6 +2,7 @@
 
 from regnet.io.atomic import atomic_path, check_output
 from regnet.io.checkpoint import read_checkpoint
+from regnet.io.claim import claimed
 from regnet.io.displacement import read_displacement, write_displacement
 from regnet.io.image import Image, as_image, check_image, read_image, read_labels
 from regnet.io.image_file import ImageFile, open_image, read_header
@@ -19,6 +20,7 @@ __all__ = [
     "atomic_path",
     "check_image",
     "check_output",
+    "claimed",
     "image_writer",
     "open_image",
     "read_checkpoint",

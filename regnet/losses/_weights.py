@@ -31,7 +31,7 @@ def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") 
 
 
 def check_mask(mask: Tensor | None, like: Tensor, what: str) -> Tensor | None:
-    """The mask, detached, if it is ``(N or 1, C or 1, *spatial)`` of ``like``; ValueError if not."""
+    """The mask, detached, negative weights as 0, if it is ``(N or 1, C or 1, *spatial)`` of ``like``; or ValueError."""
     if mask is None:
         return None
     fits = mask.dim() == like.dim() and mask.shape[2:] == like.shape[2:]
@@ -39,7 +39,7 @@ def check_mask(mask: Tensor | None, like: Tensor, what: str) -> Tensor | None:
         raise ValueError(
             f"mask must be (N or 1, C or 1, *spatial) for {what} {tuple(like.shape)}: got {tuple(mask.shape)}"
         )
-    return mask.detach()
+    return mask.detach() if mask.dtype == torch.bool else mask.detach().clamp(min=0)
 
 
 def weighted_mean(values: Tensor, mask: Tensor | None) -> Tensor:

@@ -9,8 +9,8 @@ from regnet.losses._precision import full_precision
 from regnet.losses._weights import check_pair
 from regnet.losses.term import ImageTerm, Tensors
 
-_FLAT = 1e-12
-"""An image is flat where its variance is at most this share of its mean square: rounding, in float32."""
+_FLAT = 1e-13
+"""An image is flat where its variance is at most this share of its mean square: some roundings of float32."""
 
 
 @full_precision

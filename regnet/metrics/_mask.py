@@ -4,13 +4,21 @@ import torch
 from torch import Tensor
 
 
+def check_mask(mask: Tensor | None, like: Tensor) -> None:
+    """Refuse a mask that is not ``(N or 1, 1, *spatial)`` of the field ``like``."""
+    if mask is None:
+        return
+    fits = mask.dim() == like.dim() and mask.shape[2:] == like.shape[2:]
+    if not fits or mask.shape[0] not in (1, like.shape[0]) or mask.shape[1] not in (1, like.shape[1]):
+        raise ValueError(f"mask must be (N or 1, 1, *spatial) for {tuple(like.shape)}: got {tuple(mask.shape)}")
+
+
 def inside(field: Tensor, mask: Tensor | None) -> Tensor:
     """The values of ``field`` inside the mask, flat, on the CPU."""
     field = field.detach().cpu()
     if mask is None:
         return field.flatten()
-    if mask.dim() != field.dim() or mask.shape[1:] != field.shape[1:] or mask.shape[0] not in (1, field.shape[0]):
-        raise ValueError(f"mask must be (N or 1, 1, *spatial) for {tuple(field.shape)}: got {tuple(mask.shape)}")
+    check_mask(mask, field)
     # By numpy, which picks several times as fast as torch.
     numbers = field.double() if field.dtype == torch.float64 else field.float()
     return torch.from_numpy(numbers.numpy()[(mask.cpu() > 0).expand_as(field).numpy()])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regnet import ops
-from regnet.metrics._mask import inside
+from regnet.metrics._mask import check_mask, inside
 from regnet.metrics._slabs import slabs
 
 
@@ -55,6 +55,7 @@ def sdlogj(flow: Tensor, mask: Tensor | None = None, offset: float = 0.0, margin
     Source:
         Leow et al., IEEE Transactions on Medical Imaging 2007; https://github.com/MDL-UzL/L2R
     """
+    check_mask(mask, flow)
     core = _core(flow, margin)
     return _deviation(_logarithm(_determinant(flow)[core] + offset), None if mask is None else mask[core])
 
@@ -73,6 +74,8 @@ def jacobian_statistics(flow: Tensor, *masks: Tensor | None) -> list[dict[str, f
     Raises:
         ValueError: a mask does not fit ``flow``.
     """
+    for mask in masks:
+        check_mask(mask, flow)
     determinant = _determinant(flow)
     logarithm = _logarithm(determinant)
     core = _core(flow, 2)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from regnet.metrics._mask import inside
+from regnet.metrics._mask import check_mask, inside
 from regnet.metrics._slabs import slabs
 from regnet.ops.jacobian import determinant
 
@@ -38,6 +38,7 @@ def non_diffeomorphic_volume(flow: Tensor, mask: Tensor | None = None) -> float:
     ndim = flow.dim() - 2
     if ndim not in (2, 3) or flow.shape[1] != ndim:
         raise ValueError(f"flow must be (N, D, *spatial) with D 2 or 3 channels: got {tuple(flow.shape)}")
+    check_mask(mask, flow)
     lost, voxels = 0.0, 0
     for start, stop, low, high in slabs(flow):
         padded = _padded(flow.detach()[:, :, low:high], start == low, stop == high)

@@ -17,7 +17,8 @@ def box_sum(image: Tensor, window: int | Sequence[int]) -> Tensor:
 
     Returns:
         ``(N, C, *spatial)``, of the type of ``image``. Summed in float64, by running sums; on a GPU each sum anew and
-        compensated, at a cost that grows with the window.
+        compensated, at a cost that grows with the window. A NaN stays in a running sum: all that follows it on its
+        lines is NaN too.
 
     Raises:
         ValueError: not an image, or a window that is not odd and positive.

@@ -1,6 +1,7 @@
-"""The four-panel picture of a registration."""
+"""The four-panel picture of a registration, and the six-panel one."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -12,15 +13,17 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from regnet import ops
 from regnet.io import atomic_path
 from regnet.spatial import Grid
 
-_TITLES = ("fixed", "moving", "moved", "fixed grid in moving")
+_TITLES = ("fixed", "moving", "moved")
 _BACKGROUND = "black"
 _INK = "#d7dae0"
 _LINES = 36  # grid lines along the longer side of the slice
 _MARGIN = 0.06  # around the content, of its size
 _COLOURS = LinearSegmentedColormap.from_list("regnet", colormaps["plasma"](np.linspace(0.3, 1, 64)))
+_FOLDS = colormaps["bwr"].with_extremes(under="yellow")
 _SIDE = 3.2  # inches of a panel's longer side
 _BAR = 0.55  # inches to the right, for the colour bar
 _TITLE = 0.34  # inches above
@@ -49,23 +52,61 @@ def four_panels(
         ValueError: the shapes do not belong together.
         InputError: the file cannot be written.
     """
+    pixels = _draw([fixed, moving, moved], flow, grid, more=False)
+    if path is not None:
+        _write(Path(path), pixels)
+    return pixels
+
+
+def six_panels(fixed: Tensor, moving: Tensor, moved: Tensor, flow: Tensor, grid: Grid | None = None) -> np.ndarray:
+    """The panels of :func:`four_panels`, and before the last of them moved minus fixed (red: moved is brighter; the
+    scale ends at the 99.5th percentile) and the Jacobian determinant (white 1, red 2 and more, blue 0, yellow: folds).
+
+    Returns:
+        ``(height, width, 3)``, uint8.
+
+    Raises:
+        ValueError: as there.
+    """
+    return _draw([fixed, moving, moved], flow, grid, more=True)
+
+
+def _draw(tensors: list[Tensor], flow: Tensor, grid: Grid | None, more: bool) -> np.ndarray:
     ndim = flow.shape[0]
     shape = tuple(flow.shape[1:])
     if ndim not in (2, 3) or len(shape) != ndim:
         raise ValueError(f"flow must be (D, *spatial), 2-D or 3-D: got {tuple(flow.shape)}")
-    images = [_first_channel(image, shape) for image in (fixed, moving, moved)]
+    images = [_first_channel(image, shape) for image in tensors]
     field = flow.detach().cpu().double()
+    if more:
+        images.append(ops.jacobian_determinant(field[None])[0, 0])
     unit = "voxel" if grid is None else "mm"
     images, field, size = _upright(images, field, grid)
     if ndim == 3:
         middle = _middle(images[0])
         images, field, size = [image[..., middle] for image in images], field[:2, ..., middle], size[:2]
-    box = _content(images)
-    images, field = [image[box] for image in images], field[:, box[0], box[1]]
-    pixels = _render([image.numpy() for image in images], field.numpy(), size, unit)
-    if path is not None:
-        _write(Path(path), pixels)
-    return pixels
+    box = _content(images[:3])
+    arrays = [image[box].numpy() for image in images]
+    greys = arrays[:3]
+    shown = [(title, image, _grey(image)) for title, image in zip(_TITLES, greys, strict=True)]
+    if more:
+        difference = greys[2] - greys[0]
+        shown.append(("moved - fixed", difference, _around(0, np.percentile(np.abs(difference), 99.5) or 1)))
+        shown.append(("det J", arrays[3], {**_around(1, 1), "cmap": _FOLDS}))
+    faint = _grey(greys[1])
+    faint["vmax"] += 1.5 * (faint["vmax"] - faint["vmin"])  # the lines are the subject here
+    shown.append(("fixed grid in moving", greys[1], faint))
+    return _render(shown, field[:, box[0], box[1]].numpy(), size, unit)
+
+
+def _grey(image: np.ndarray) -> dict[str, Any]:
+    low, high = np.percentile(image, (1, 99.5))
+    return {"cmap": "gray", "vmin": low, "vmax": high if high > low else low + 1}
+
+
+def _around(middle: float, reach: float) -> dict[str, Any]:
+    # The least of a scale is just above it, so that a determinant of 0 counts as below it.
+    return {"cmap": "bwr", "vmin": np.nextafter(middle - reach, middle), "vmax": middle + reach}
 
 
 def _first_channel(image: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -115,41 +156,32 @@ def _content(images: list[Tensor]) -> tuple[slice, slice]:
     return bounds[0], bounds[1]
 
 
-def _render(images: list[np.ndarray], field: np.ndarray, size: tuple[float, ...], unit: str) -> np.ndarray:
-    width, height = images[0].shape[0] * size[0], images[0].shape[1] * size[1]
+def _render(
+    shown: list[tuple[str, np.ndarray, dict[str, Any]]], field: np.ndarray, size: tuple[float, ...], unit: str
+) -> np.ndarray:
+    """Titles, images and their scales, side by side; over the last the lines of the grid, with their colour bar."""
+    width, height = field.shape[1] * size[0], field.shape[2] * size[1]
     inches = _SIDE / max(width, height)
     panel = width * inches, height * inches
-    total = 4 * panel[0] + _BAR, panel[1] + _TITLE
+    total = len(shown) * panel[0] + _BAR, panel[1] + _TITLE
     figure = Figure(figsize=total, dpi=_DPI, facecolor=_BACKGROUND)
     canvas = FigureCanvasAgg(figure)
     extent = (-0.5 * size[0], width - 0.5 * size[0], -0.5 * size[1], height - 0.5 * size[1])
-    for number, title in enumerate(_TITLES):
+    for number, (title, image, scale) in enumerate(shown):
         axes = figure.add_axes(
             (number * panel[0] / total[0], 0, panel[0] / total[0], panel[1] / total[1]), facecolor=_BACKGROUND
         )
-        image = images[number if number < 3 else 1]
-        low, high = np.percentile(image, (1, 99.5))
-        high = high if high > low else low + 1
-        if number == 3:
-            high += 1.5 * (high - low)  # the lines are the subject here
-        axes.imshow(image.T, cmap="gray", vmin=low, vmax=high, origin="lower", extent=extent, interpolation="bilinear")
+        axes.imshow(image.T, **scale, origin="lower", extent=extent, interpolation="bilinear")
         axes.set(xlim=extent[:2], ylim=extent[2:])
         axes.set_axis_off()
         axes.set_title(title, color=_INK, fontsize=10, pad=5)
-        if number == 3:
-            lines = axes.add_collection(_grid_lines(field, size))
-            bar_axes = figure.add_axes(
-                (
-                    (4 * panel[0] + 0.06) / total[0],
-                    0.12 * panel[1] / total[1],
-                    0.08 / total[0],
-                    0.76 * panel[1] / total[1],
-                )
-            )
-            bar = figure.colorbar(lines, cax=bar_axes)
-            bar.outline.set_visible(False)
-            bar.set_label(unit, color=_INK, fontsize=7, labelpad=1)
-            bar_axes.tick_params(colors=_INK, labelsize=6, length=2, pad=1)
+    lines = axes.add_collection(_grid_lines(field, size))
+    left, bottom = len(shown) * panel[0] + 0.06, 0.12 * panel[1]
+    bar_axes = figure.add_axes((left / total[0], bottom / total[1], 0.08 / total[0], 0.76 * panel[1] / total[1]))
+    bar = figure.colorbar(lines, cax=bar_axes)
+    bar.outline.set_visible(False)
+    bar.set_label(unit, color=_INK, fontsize=7, labelpad=1)
+    bar_axes.tick_params(colors=_INK, labelsize=6, length=2, pad=1)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 

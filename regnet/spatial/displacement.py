@@ -95,7 +95,8 @@ def moved_points(world: Tensor, coeff: Tensor, grid: Grid, order: int, extrapola
     world = world.to(coeff.device, torch.float64)
     voxel = grid.to_voxel(world).reshape(-1, grid.ndim)
     coords = voxel.T.reshape(1, grid.ndim, *(1,) * (grid.ndim - 1), -1)
-    shift = ops.pull(coeff[None], coords, order=order, bound="replicate", extrapolate=extrapolate)
+    # The look-up in the field's own precision: else the whole field would be copied for a handful of points.
+    shift = ops.pull(coeff[None], coords.to(coeff.dtype), order=order, bound="replicate", extrapolate=extrapolate)
     linear = grid.affine[:-1, :-1].to(coeff.device)
     return world + (linear @ shift.reshape(grid.ndim, -1).double()).T.reshape(world.shape)
 

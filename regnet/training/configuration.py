@@ -3,6 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from regnet.io import read_checkpoint
 
 KEYS = (
     *("data", "model", "loss", "optimizer", "scheduler", "trainer", "callbacks", "logger", "paths"),
-    *("name", "seed", "objective", "direction", "ckpt_path", "test"),
+    *("name", "seed", "objective", "direction", "compile", "ckpt_path", "init_from", "freeze", "test"),
 )
 
 
@@ -108,20 +109,31 @@ def read_run(folder: Path, overrides: Iterable[str] = ()) -> DictConfig:
     return config
 
 
+def checkpoints(folder: Path) -> list[Path]:
+    """What a run has written to go on from: its own, and what Lightning saves before SLURM requeues a job."""
+    return [*(folder / "checkpoints").glob("*.ckpt"), *folder.glob("hpc_ckpt_*.ckpt")]
+
+
 def newest_checkpoint(folder: Path) -> Path:
-    """The newest checkpoint of a run that can be read.
+    """The checkpoint of a run that is furthest on, of those that can be read.
 
     Raises:
         InputError: there is none.
     """
-    found = sorted((folder / "checkpoints").glob("*.ckpt"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in found:
-        try:
-            read_checkpoint(path)
-        except InputError:
-            continue
-        return path
-    raise InputError(f"{folder}: no checkpoint to go on from in {folder / 'checkpoints'}")
+    found: list[tuple[Any, Path]] = []
+    for path in checkpoints(folder):
+        with suppress(InputError):
+            found.append((_progress(path), path))
+    if not found:
+        raise InputError(f"{folder}: no checkpoint to go on from in {folder / 'checkpoints'}")
+    return max(found)[1]
+
+
+def _progress(path: Path) -> tuple[int, int, bool]:
+    """Steps, whole epochs, and whether it holds what ``best`` cannot: the choice of this epoch's best."""
+    content = read_checkpoint(path)
+    epochs = content["loops"]["fit_loop"]["epoch_progress"]["current"]["processed"]
+    return content["global_step"], epochs, path.stem != "best"
 
 
 def check_checkpoint(path: Path, model: Mapping[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """One training run from a configuration: make its parts, fit, judge the best weights."""
 
+import shlex
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -7,16 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
+import torch._dynamo
 from lightning.pytorch.callbacks import ModelCheckpoint, ProgressBar
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from regnet.errors import InputError
 from regnet.models import build, describe
 from regnet.models.registry import packages
-from regnet.training.configuration import check_checkpoint, write_config
+from regnet.training.callbacks.interruption import Interrupted
+from regnet.training.configuration import check_checkpoint, checkpoints, write_config
 from regnet.training.module import RegistrationModule
+from regnet.training.weights import freeze, warm_start
 
 Make = Callable[..., Any]
+_CTRL_C = 130  # what a shell has for it
 
 
 def run_experiment(config: Mapping[str, Any], make: Make) -> float:
@@ -45,10 +51,14 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     checkpoint = config["ckpt_path"]
     if checkpoint:
         check_checkpoint(Path(checkpoint), model)
-    elif (folder / "checkpoints" / "last.ckpt").exists():
-        raise InputError(
-            f"{folder}: holds a run; go on with `regnet train --resume {folder}`, or set another hydra.run.dir"
-        )
+    elif checkpoints(folder):
+        raise InputError(f"{folder}: holds a run; go on with `{_resume(folder)}`, or set another hydra.run.dir")
+    elif config.get("init_from"):  # a configuration of an older version has not all keys
+        warm_start(network, config["init_from"])
+    freeze(network, config.get("freeze") or ())
+    if config.get("compile"):
+        with _blame("compile"):
+            network.compile(backend=_backend(config["compile"]))
 
     data = make(config["data"])
     spec = getattr(data, "spec", None)
@@ -69,17 +79,42 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     bar = any(isinstance(callback, ProgressBar) for callback in callbacks)  # none configured: none, not Lightning's own
     with _blame("trainer"):
         trainer = make(config["trainer"], callbacks=callbacks, logger=loggers, enable_progress_bar=bar)
-    write_config(config, folder)
+    if trainer.is_global_zero:
+        write_config(config, folder)
+    for logger in loggers:
+        logger.log_hyperparams(config)
+    failed = True
     try:
-        return _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
+        objective = _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
+        failed = False
+        return objective
     except InputError as error:
         # From a worker of the data loader it comes with that worker's traceback; its own line is the last.
         raise InputError(str(error).strip().splitlines()[-1].removeprefix("regnet.errors.InputError: ")) from error
     except MisconfigurationException as error:
         raise InputError(f"config: {error}") from error
+    except SystemExit as stop:
+        twice = isinstance(stop.__context__, KeyboardInterrupt)
+        if not isinstance(stop, Interrupted) and not twice:
+            raise
+        if trainer.is_global_zero:
+            remedy = f"go on with: {_resume(folder)}" if checkpoints(folder) else "no checkpoint was written yet"
+            print(f"regnet: interrupted; {remedy}", file=sys.stderr)
+        raise Interrupted(_CTRL_C if twice else stop.code) from None
     finally:
         for logger in loggers:
-            _finish(logger)
+            _finish(logger, failed)
+
+
+def _resume(folder: Path) -> str:
+    return f"regnet train --resume {shlex.quote(str(folder))}"
+
+
+def _backend(name: str) -> str:
+    known = torch._dynamo.list_backends(None)
+    if name not in known:
+        raise ValueError(f"no backend of torch.compile is called {name!r}: one of {', '.join(known)}")
+    return name
 
 
 @contextmanager
@@ -116,11 +151,11 @@ def _fit(
     return logged[objective]
 
 
-def _finish(logger: Any) -> None:
+def _finish(logger: Any, failed: bool) -> None:
     """End a Weights & Biases run with its job, or the next job of a grid would write into it."""
     run: Any = getattr(logger, "_experiment", None)  # not `experiment`, which would begin one
     if run is not None and hasattr(run, "finish"):
-        run.finish()
+        run.finish(exit_code=int(failed))
 
 
 def _best_checkpoint(trainer: pl.Trainer) -> str | None:

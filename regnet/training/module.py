@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import lightning.pytorch as pl
 import torch
@@ -12,8 +13,10 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 import regnet
 from regnet.errors import InputError
+from regnet.io import atomic_path
 from regnet.losses import Objective
 from regnet.models import Model
+from regnet.training.means import Means
 from regnet.training.measure import measure
 from regnet.training.told import what_is_told
 
@@ -53,6 +56,8 @@ class RegistrationModule(pl.LightningModule):
         self.optimizer = optimizer
         self.scheduler = scheduler
         self.objective = objective
+        self._means = {stage: Means() for stage in ("train", "val", "test")}
+        self._batch: Batch = {}  # the one in training, to be saved should it spoil the gradient
         self.seed = seed
         # Plain containers only: anything else in a checkpoint is refused by `torch.load(weights_only=True)`.
         about = {"model": model_config, "spec": spec, "regnet": regnet.__version__}
@@ -83,9 +88,11 @@ class RegistrationModule(pl.LightningModule):
         Raises:
             InputError: the loss is not finite; the message names the pairs. No weight has been touched by them.
         """
+        self._batch = batch
         _, total = self._evaluate(batch, "train")
         self.log("loss", total.detach(), prog_bar=True, logger=False)
-        self.log("train/lr", self.trainer.optimizers[0].param_groups[0]["lr"], **_per_epoch(batch))
+        self.log("step/loss", total.detach(), batch_size=len(batch["fixed"]), sync_dist=True)
+        self._means["train"].add({"train/lr": self.trainer.optimizers[0].param_groups[0]["lr"]}, len(batch["fixed"]))
         return total
 
     def validation_step(self, batch: Batch, batch_idx: int) -> dict[str, Tensor]:
@@ -102,16 +109,15 @@ class RegistrationModule(pl.LightningModule):
         Raises:
             InputError: it is not.
         """
+        if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
+            return  # half precision: its scaler passes over such a step and tries a smaller scale
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
         if gradients and not torch.stack([gradient.abs().max() for gradient in gradients]).isfinite().all():
-            raise InputError(
-                f"epoch {self.current_epoch}, step {self.global_step}: the gradient is not finite; training stops "
-                "before the weights are lost: lower the learning rate, or check the images"
-            )
+            self._stop(self._batch, "the gradient is not finite", "lower the learning rate, or check the images")
 
     def configure_optimizers(self) -> Any:
-        """Optimiser, and schedule where there is one."""
-        optimizer = self.optimizer(self.parameters())
+        """Optimiser of what is not frozen, and schedule where there is one."""
+        optimizer = self.optimizer(parameter for parameter in self.parameters() if parameter.requires_grad)
         if self.scheduler is None:
             return optimizer
         return {
@@ -127,10 +133,31 @@ class RegistrationModule(pl.LightningModule):
             super().lr_scheduler_step(scheduler, metric)
 
     def on_train_epoch_end(self) -> None:
-        """Step a schedule that watches one."""
+        """Log the epoch, and step a schedule that watches a value."""
+        self._log_epoch("train")
         scheduler = self.lr_schedulers()
         if isinstance(scheduler, ReduceLROnPlateau):
             scheduler.step(self.trainer.callback_metrics[self.objective])
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the validation."""
+        self._log_epoch("val")
+
+    def on_test_epoch_end(self) -> None:
+        """Log the test."""
+        self._log_epoch("test")
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """In the middle of an epoch: what its means are made of so far."""
+        checkpoint["means"] = self._means["train"].state()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with them."""
+        self._means["train"].load(checkpoint.get("means", {}))
+
+    def _log_epoch(self, stage: str) -> None:
+        # What every process has by now is the same; Lightning does not know, and asks for `sync_dist`.
+        self.log_dict(self._means[stage].take(), on_step=False, on_epoch=True, batch_size=1, sync_dist=True)
 
     def judge(self, batch: Batch, epoch: int | None) -> tuple[dict[str, Tensor], Tensor, dict[str, Tensor]]:
         """What the model says of a batch in that epoch (None: in validation), the loss, and its terms."""
@@ -143,26 +170,40 @@ class RegistrationModule(pl.LightningModule):
 
     def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
         outputs, total, terms = self.judge(batch, self.current_epoch if stage == "train" else None)
-        if not total.isfinite():
-            pairs = ", ".join(map(str, batch.get("id", ["?"])))
-            raise InputError(
-                f"epoch {self.current_epoch}, step {self.global_step}: the loss of pair {pairs} is {total.item()}; "
-                "training stops before the weights are lost: check the images of this pair, or lower the learning rate"
-            )
+        self._check(total, batch, stage)
         if isinstance(self.loss, Objective):
             weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms, outputs).items()}
             terms = {**terms, **weighted}
-        terms = {"loss": total, **terms}
-        self.log_dict({f"{stage}/{name}": value.detach() for name, value in terms.items()}, **_per_epoch(batch))
+        values = {f"{stage}/{name}": value for name, value in {"loss": total, **terms}.items()}
+        self._means[stage].add(values, len(batch["fixed"]))
         return outputs, total
+
+    def _check(self, total: Tensor, batch: Batch, stage: str) -> None:
+        """All processes stop together, in training, or the others would wait for one that has stopped."""
+        finite = bool(total.isfinite())
+        together = self.trainer.strategy.reduce_boolean_decision(finite) if stage == "train" else finite
+        if not finite:
+            pairs = ", ".join(map(str, batch.get("id", ["?"])))
+            self._stop(
+                batch,
+                f"the loss of pair {pairs} is {total.item()}",
+                "check the images of this pair, or lower the learning rate",
+            )
+        if not together:
+            raise InputError(f"epoch {self.current_epoch}, step {self.global_step}: another process has stopped")
+
+    def _stop(self, batch: Batch, found: str, remedy: str) -> NoReturn:
+        rank = f"_{self.global_rank}" if self.trainer.world_size > 1 else ""
+        path = Path(self.trainer.default_root_dir) / f"nan_batch{rank}.pt"
+        with atomic_path(path, overwrite=True) as temporary:
+            torch.save(dict(batch), temporary)
+        raise InputError(
+            f"epoch {self.current_epoch}, step {self.global_step}: {found}; training stops before the weights are "
+            f"lost: {remedy}; the batch is in {path}"
+        )
 
     def _assess(self, batch: Batch, stage: str) -> dict[str, Tensor]:
         outputs, _ = self._evaluate(batch, stage)
         values = measure(outputs, batch)
-        self.log_dict({f"{stage}/{name}": value for name, value in values.items()}, **_per_epoch(batch))
+        self._means[stage].add({f"{stage}/{name}": value for name, value in values.items()}, len(batch["fixed"]))
         return outputs
-
-
-def _per_epoch(batch: Batch) -> dict[str, Any]:
-    """How to log a value once an epoch: the mean over the pairs."""
-    return {"on_step": False, "on_epoch": True, "batch_size": len(batch["fixed"])}

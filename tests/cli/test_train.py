@@ -1,10 +1,10 @@
 """``regnet train`` from end to end, on slices of the sample brains."""
 
+import csv
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nibabel
@@ -15,7 +15,10 @@ from omegaconf import OmegaConf
 
 from regnet.cli.main import main
 from regnet.io import read_checkpoint
+from regnet.training.configuration import newest_checkpoint
 from tests.training import tiny
+from tests.training.finishing import CODES
+from tests.training.slurm import fake_slurm
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = [
@@ -27,6 +30,10 @@ SMALL = [
     "data.validation_pairs=1",
     "trainer.num_sanity_val_steps=0",
 ]
+LONGER = [
+    *SMALL, "trainer.max_epochs=2", "data.pairs=6", "data.batch_size=2", "callbacks.recent.every_n_train_steps=1",
+    "callbacks=quiet",
+]  # fmt: skip
 
 pytestmark = [
     tiny.quiet,
@@ -113,23 +120,69 @@ def test_a_finished_run_is_left_as_it_is(finished):
     assert {path: path.read_bytes() for path in (finished / "checkpoints").iterdir()} == before
 
 
+def send(name: str, after: int) -> list[str]:
+    """Words that have the run send itself a signal in the batch after so many steps."""
+    return [
+        "+callbacks.send._target_=tests.training.send.Send", f"+callbacks.send.signal_name={name}",
+        f"+callbacks.send.after={after}",
+    ]  # fmt: skip
+
+
+def curve(folder: Path) -> dict[str, str]:
+    """Step -> loss, of all parts of a run; what was computed twice must be the same."""
+    losses: dict[str, str] = {}
+    for part in sorted((folder / "csv").glob("version_*/metrics.csv")):
+        for row in csv.DictReader(part.read_text().splitlines()):
+            if row["step/loss"]:
+                assert losses.setdefault(row["step"], row["step/loss"]) == row["step/loss"]
+    return losses
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """The folder of a run of two epochs of three batches, of two pairs each, with averaged weights."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", sys.argv)
+        assert main(["train", *LONGER, f"hydra.run.dir={folder}"]) == 0
+    return folder
+
+
 @pytest.mark.slow
-def test_a_killed_run_resumes_to_the_same_weights(tmp_path):
-    words = [*SMALL, "trainer.max_epochs=6", "data.pairs=4", "data.num_workers=1"]
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run(process(*words, f"hydra.run.dir={whole}"), check=True, cwd=tmp_path, capture_output=True)
-    last = killed / "checkpoints" / "last.ckpt"
-    run = subprocess.Popen(
-        process(*words, f"hydra.run.dir={killed}"), cwd=tmp_path, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    while not last.exists() and run.poll() is None:
-        time.sleep(0.01)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
-    assert read_checkpoint(last)["epoch"] < 5
-    subprocess.run(process("--resume", killed, script=False), check=True, cwd=tmp_path, capture_output=True)
-    assert_same(whole / "checkpoints" / "last.ckpt", last)
+def test_a_run_killed_in_the_middle_of_an_epoch_goes_on_to_the_same_losses_and_weights(unbroken, tmp_path):
+    words = [*LONGER, "data.num_workers=1", *send("SIGKILL", 4), f"hydra.run.dir={tmp_path}"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    killed = subprocess.run(process(*words), cwd=tmp_path, env=environment, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    assert read_checkpoint(newest_checkpoint(tmp_path))["global_step"] == 4
+    config = OmegaConf.load(tmp_path / "config.yaml")
+    config.callbacks.send = None
+    OmegaConf.save(config, tmp_path / "config.yaml")
+    subprocess.run(process("--resume", tmp_path, script=False), check=True, cwd=tmp_path, capture_output=True)
+    assert_same(unbroken / "checkpoints" / "last.ckpt", tmp_path / "checkpoints" / "last.ckpt")
+    assert curve(tmp_path) == curve(unbroken)
+
+
+def test_ctrl_c_says_the_command_that_goes_on(unbroken, tmp_path, capsys):
+    folder = tmp_path / "a b"
+    with pytest.raises(SystemExit) as stop:
+        train(*LONGER, *send("SIGINT", 4), f"hydra.run.dir='{folder}'")
+    assert stop.value.code == 130
+    assert f"regnet: interrupted; go on with: regnet train --resume '{folder}'" in capsys.readouterr().err
+    assert train("--resume", folder) == 0
+    assert_same(unbroken / "checkpoints" / "last.ckpt", folder / "checkpoints" / "last.ckpt")
+
+
+def test_the_same_command_goes_on_when_slurm_starts_the_job_again(unbroken, tmp_path, monkeypatch):
+    told = fake_slurm(tmp_path / "slurm", monkeypatch)
+    words = [*LONGER, *send("SIGUSR1", 1), f"hydra.run.dir={tmp_path}/run"]
+    with pytest.raises(SystemExit):
+        train(*words)
+    assert told.read_text() == "requeue 7\n"
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert train(*words) == 0
+    assert_same(unbroken / "checkpoints" / "last.ckpt", tmp_path / "run" / "checkpoints" / "last.ckpt")
+    assert curve(tmp_path / "run") == curve(unbroken)
 
 
 def test_a_damaged_last_checkpoint_is_passed_over(finished, tmp_path, capsys):
@@ -192,6 +245,28 @@ def test_a_mistake_is_told_in_one_line(words, said, tmp_path, capsys):
     small = SMALL if words[0] != "--resume" and "data=pairs" not in words else []
     where = [f"hydra.run.dir={tmp_path}/run", f"hydra.sweep.dir={tmp_path}/grid"] if words[0] != "--resume" else []
     assert said in mistake(capsys, *words, *small, *where)
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "a(1)", "数据", "it's", "100%"])
+@pytest.mark.parametrize("quotes", [True, False])
+def test_awkward_paths_are_taken_as_they_are(name, quotes, tmp_path, capsys):
+    table = tmp_path / name / "pairs.csv"
+    value = str(table).replace("'", "\\'") if quotes else str(table)
+    said = mistake(capsys, "data=pairs", f"data.pairs='{value}'" if quotes else f"data.pairs={value}", "logger=none",
+                   f"hydra.run.dir={tmp_path}/run")  # fmt: skip
+    if name == "a,b" and not quotes:
+        assert f"data.pairs='{table}'" in said  # how to write it
+    else:
+        assert f"{table}: cannot be read (No such file" in said
+
+
+def test_a_job_that_fails_is_told_to_its_logger(tmp_path, capsys):
+    CODES.clear()
+    words = [*SMALL, "trainer.max_epochs=1", "+logger.book._target_=tests.training.finishing.Finishing"]
+    assert train(*words, f"hydra.run.dir={tmp_path}/well") == 0
+    grid = ["-m", "optimizer.lr=1e30,1e-3", f"hydra.sweep.dir={tmp_path}/grid"]
+    assert "training stops before the weights are lost" in mistake(capsys, *grid, *words)
+    assert CODES[:2] == [0, 1]
 
 
 def test_an_experiment_file_with_a_misspelt_block_is_refused(tmp_path, capsys):
@@ -266,6 +341,19 @@ def test_own_images_of_any_shape_spacing_and_orientation_train(tmp_path):
     words += ["data=pairs", f"data.pairs={_table(tmp_path)}", "data.spec.spacing=10", "trainer.max_epochs=1"]
     assert train(*words, f"hydra.run.dir={tmp_path}/run") == 0
     assert weights(tmp_path / "run" / "checkpoints" / "best.ckpt")
+
+
+@pytest.mark.parametrize("chdir", ["true", "false"])
+def test_paths_are_relative_to_where_the_user_stands(chdir, tmp_path, monkeypatch):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    _table(tmp_path / "images")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    words = [word for word in SMALL if not word.startswith(("data.", "experiment"))]
+    words += ["data=pairs", "data.pairs=../images/pairs.csv", "data.spec.spacing=10", "trainer.fast_dev_run=true"]
+    assert train(*words, f"hydra.job.chdir={chdir}", "hydra.run.dir=../run") == 0
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert (tmp_path / "run" / "config.yaml").is_file()
 
 
 @pytest.mark.parametrize("workers", [0, 1])

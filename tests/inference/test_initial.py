@@ -132,10 +132,12 @@ def test_images_that_fit_only_when_turned_are_warned_of_where_nothing_turns_them
     grid = centred((50, 54))
     with pytest.warns(UserWarning, match="turned by 1[78][0-9] degrees; does a header name the wrong axes"):
         initial(lopsided(grid, turn=180), lopsided(grid), "none", None)
+    with pytest.warns(UserWarning, match="the affine stage turns one by 1[78][0-9] degrees"):
+        initial(lopsided(grid, turn=180), lopsided(grid), "affine", None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        initial(lopsided(grid, turn=180), lopsided(grid), "affine", None)
         initial(lopsided(grid, turn=15), lopsided(grid), "none", None)
+        initial(lopsided(grid, turn=15), lopsided(grid), "affine", None)
 
 
 def test_a_masked_false_lesion_changes_the_field_outside_it_by_less_than_half_a_millimetre() -> None:

@@ -31,6 +31,14 @@ def test_the_scale_of_the_mask_does_not_matter(name: str) -> None:
 
 
 @every
+def test_a_negative_weight_counts_as_none(name: str) -> None:
+    x, y = pair((1, 2, 7, 6))
+    mask = torch.ones(1, 1, 7, 6)
+    mask[..., :3] = 0
+    assert torch.equal(PAIRS[name](x, y, torch.where(mask > 0, mask, -5)), PAIRS[name](x, y, mask))
+
+
+@every
 def test_an_empty_mask_gives_zero_and_zero_gradients(name: str) -> None:
     # C-28: never NaN
     x, y = (image.requires_grad_() for image in pair((2, 2, 9, 8)))

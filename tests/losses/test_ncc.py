@@ -25,6 +25,13 @@ def test_ncc_of_an_image_with_itself_is_zero_at_any_offset_and_gain_in_float32(g
     assert float(ncc(-gain * x + offset, x, squared=True)) == pytest.approx(0, abs=4e-6)
 
 
+def test_texture_that_float32_barely_holds_is_not_flat() -> None:
+    x, _ = pair((1, 2, 12, 13, 9), torch.float32)
+    faint = 4 * x + 1e6  # a step of float32 there is 1/16
+    assert float(ncc(faint, faint)) == pytest.approx(0, abs=2e-6)
+    assert float(ncc(-faint, faint)) == pytest.approx(2, abs=2e-6)
+
+
 def test_ncc_ignores_what_lies_outside_the_mask() -> None:
     x, y = pair((2, 2, 8, 7))
     mask = torch.zeros(1, 1, 8, 7)

@@ -117,8 +117,9 @@ def test_a_large_grid_is_worked_on_in_parts_that_fit_together(monkeypatch: pytes
 
 def test_a_mask_that_does_not_fit_is_refused() -> None:
     for mask in (torch.ones(6, 5), torch.ones(1, 1, 5, 6), torch.ones(3, 1, 6, 5)):
-        with pytest.raises(ValueError, match="mask must be"):
-            folding_fraction(torch.zeros(1, 2, 6, 5), mask)
+        for metric in (folding_fraction, sdlogj, jacobian_statistics, non_diffeomorphic_volume):
+            with pytest.raises(ValueError, match="mask must be"):
+                metric(torch.zeros(1, 2, 6, 5), mask)
     assert math.isnan(sdlogj(torch.zeros(1, 2, 4, 5), margin=2)) and sdlogj(torch.zeros(1, 2, 5, 5), margin=2) == 0
 
 

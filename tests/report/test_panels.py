@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from regnet.report import four_panels
+from regnet.report import four_panels, six_panels
 from regnet.spatial import Grid
 
 
@@ -62,3 +62,18 @@ def test_images_off_the_grid_of_the_field_are_refused() -> None:
         four_panels(ball, ball, ball.T, _flow(12, 10), None)
     with pytest.raises(ValueError, match="flow must be"):
         four_panels(ball, ball, ball, ball, None)
+
+
+def test_six_panels_show_differences_and_folds_in_colours_of_their_own() -> None:
+    shape = (24, 24)
+    ball, flow = _ball(*shape), torch.zeros(2, *shape)
+    flow[0, 12:] = -4.0  # the map folds between rows 11 and 12
+    pixels = six_panels(ball, ball, ball * 0.5, flow)
+    panels = [pixels[60:, 480 * number : 480 * number + 440].reshape(-1, 3).astype(int) for number in range(6)]
+    red, green, blue = panels[3].T
+    assert ((blue - red) > 100).any() and not ((red - blue) > 100).any()  # moved is darker than fixed
+    red, green, blue = panels[4].T
+    assert ((red > 200) & (green > 200) & (blue < 60)).mean() > 0.05  # yellow where it folds
+    assert ((red > 250) & (blue > 250)).mean() > 0.5  # white where nothing changes
+    nothing = six_panels(ball, ball, ball, torch.zeros(2, *shape))
+    assert np.ptp(nothing[60:, 1480:2360].astype(int), axis=2).max() < 4  # no colour at all

@@ -82,6 +82,8 @@ def test_a_nan_voxel_stops_the_run_by_name_and_leaves_the_last_checkpoint(tmp_pa
     with pytest.raises(InputError, match=f"pair{index} is nan; training stops") as caught:
         poisoned.fit(module, tiny.loader(poison=index), tiny.loader(), ckpt_path=None if fast_dev_run else last)
     assert "\n" not in str(caught.value)
+    batch = torch.load(tmp_path / "nan_batch.pt", weights_only=True)
+    assert batch["id"] == [f"pair{index}"] and batch["fixed"].isnan().any()
     assert all(parameter.isfinite().all() for parameter in module.parameters())
     assert _hashes(tmp_path) == before and read_checkpoint(last)
 
@@ -91,6 +93,7 @@ def test_a_gradient_that_is_not_finite_never_reaches_the_weights(tmp_path):
     module.model.head.field.convolution.bias.register_hook(lambda gradient: gradient / 0)
     with pytest.raises(InputError, match="gradient is not finite"):
         tiny.trainer(tmp_path, 1).fit(module, tiny.loader(), tiny.loader())
+    assert torch.load(tmp_path / "nan_batch.pt", weights_only=True)["id"] == ["pair0"]
     assert all(parameter.isfinite().all() for parameter in module.parameters())
 
 

@@ -8,6 +8,7 @@ import torch
 from lightning.pytorch.loggers import CSVLogger
 from torch.utils.data import DataLoader, Dataset
 
+from regnet.data.loading import EpochSampler, ResumableLoader, collate
 from regnet.losses import LNCC, Diffusion, Objective
 from regnet.models import build, describe
 from regnet.training import RegistrationModule
@@ -36,7 +37,8 @@ class Blobs(Dataset):
     def __len__(self):
         return 3
 
-    def __getitem__(self, index):
+    def __getitem__(self, key):
+        index = key[1] if isinstance(key, tuple) else key
         x, y = torch.meshgrid(torch.arange(20.0), torch.arange(16.0), indexing="ij")
         moving, fixed = (torch.exp(-((x - 9 - index - by) ** 2 + (y - 8) ** 2) / 18)[None] for by in (0, 2))
         if index == self.poison:
@@ -55,6 +57,21 @@ def loader(poison=None):
     return DataLoader(Blobs(poison), batch_size=1)
 
 
+class Data(pl.LightningDataModule):
+    """The pairs in an order of their own each epoch, from a loader that can be resumed."""
+
+    def __init__(self, batch_size=1):
+        super().__init__()
+        self.batch_size = batch_size
+
+    def train_dataloader(self):
+        sampler = EpochSampler(Blobs(), seed=3)
+        return ResumableLoader(Blobs(), self.batch_size, sampler=sampler, collate_fn=collate)
+
+    def val_dataloader(self):
+        return loader()
+
+
 def module(scheduler=None, lr=1e-3):
     torch.manual_seed(0)
     objective = Objective({"similarity": LNCC(window=5), "smoothness": Diffusion(weight=0.01)})
@@ -71,5 +88,6 @@ def trainer(folder, epochs, **arguments):
     defaults = {
         "accelerator": "cpu", "max_epochs": epochs, "callbacks": callbacks, "logger": CSVLogger(folder, "csv"),
         "enable_progress_bar": False, "enable_model_summary": False, "deterministic": True, "log_every_n_steps": 1,
+        "default_root_dir": folder,
     }  # fmt: skip
     return pl.Trainer(**{**defaults, **arguments})

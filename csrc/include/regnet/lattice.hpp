@@ -7,6 +7,7 @@
 #include <vector>
 #include "regnet/bound.hpp"
 #include "regnet/ops.hpp"
+#include "regnet/pack.hpp"
 #include "regnet/spline.hpp"
 namespace regnet {
 
@@ -58,7 +59,7 @@ struct Rows {
     int64_t count() const { return int64_t(start.size()) - 1; }
 
     // to[i] = row r times line i, for U packs V of neighbouring lines; neighbours along a line lie `step` apart.
-    template <class V, int U>
+    template <class V, int U, bool past_caches = false>
     REGNET_HD void apply(int64_t r, const T* from, int64_t step, T* to) const {
         constexpr int lanes = sizeof(V) / sizeof(T);
         V sum[U] = {};
@@ -72,11 +73,17 @@ struct Rows {
             }
         }
 #pragma GCC unroll 4
-        for (int u = 0; u < U; ++u) std::memcpy(to + u * lanes, &sum[u], sizeof sum[u]);
+        for (int u = 0; u < U; ++u) {
+            if constexpr (past_caches) store_past_caches(to + u * lanes, sum[u]);
+            else std::memcpy(to + u * lanes, &sum[u], sizeof sum[u]);
+        }
     }
 };
 
 template <class T> using Pack = typename LaneOf<T, 32 / int(sizeof(T))>::type;
+
+// Bytes; a result above this has left the caches before the next pass reads its beginning.
+constexpr int64_t kCached = 8 << 20;
 
 // (outer, n, inner) -> (outer, m, inner), contiguous, every line taken as it lies: fast for lines side by side.
 template <class T>
@@ -84,6 +91,7 @@ void for_rows(Cpu cpu, const Rows<T>& rows, const T* from, T* to, int64_t outer,
     constexpr int64_t width = 4096, span = 16, lanes = 32 / sizeof(T);  // pieces of some rows, so that what they share stays in the cache
     const int64_t m = rows.count(), pieces = (inner + width - 1) / width, spans = (m + span - 1) / span;
     const int team = cpu.team(outer * std::max(n, m) * inner);
+    const bool large = outer * m * inner * int64_t(sizeof(T)) > kCached && (uintptr_t(to) | uintptr_t(inner * sizeof(T))) % 32 == 0;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t unit = 0; unit < outer * pieces * spans; ++unit) {
         const int64_t first = unit % spans * span, piece = unit / spans % pieces, o = unit / spans / pieces;
@@ -92,10 +100,12 @@ void for_rows(Cpu cpu, const Rows<T>& rows, const T* from, T* to, int64_t outer,
         for (int64_t r = first; r < std::min(first + span, m); ++r) {
             T* target = to + (o * m + r) * inner;
             int64_t i = piece * width;
+            if (large) for (; i + 4 * lanes <= end; i += 4 * lanes) rows.template apply<Pack<T>, 4, true>(r, source + i, inner, target + i);
             for (; i + 4 * lanes <= end; i += 4 * lanes) rows.template apply<Pack<T>, 4>(r, source + i, inner, target + i);
             for (; i + lanes <= end; i += lanes) rows.template apply<Pack<T>, 1>(r, source + i, inner, target + i);
             for (; i < end; ++i) rows.template apply<T, 1>(r, source + i, inner, target + i);
         }
+        if (large) fence_past_caches();
     }
 }
 

@@ -160,8 +160,12 @@ REGNET_HD Slab extent(const Kernel& kernel, const typename Kernel::Row& row, int
     const int64_t rows = kernel.how.size[0];
     const int taps = taps_of(kernel.how.order[0]);
     const T first = std::floor(low - T(taps - 2) / 2), last = std::floor(high - T(taps - 2) / 2) + T(taps - 1);
+    const bool repeats = kernel.how.bound[0] == Bound::dft;
     if (first >= 0 && last < T(rows)) return {int64_t(first), int64_t(last) + 1};
-    return {0, rows};  // the bounds fold some of them in, to where they like
+    // What lies outside is folded back, not farther from the end than it was, but to the other end where the signal repeats.
+    if (!repeats && first > -T(rows) && last < T(rows)) return {0, std::max(int64_t(last), -int64_t(first)) + 1};
+    if (!repeats && first >= 0 && last < T(2 * rows - 1)) return {std::min(int64_t(first), 2 * rows - 2 - int64_t(last)), rows};
+    return {0, rows};
 }
 #else
 // The samples begin .. end - 1 of a row, one by one.

@@ -6,11 +6,11 @@ from typing import Any
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 
-from regnet.report.panels import four_panels
+from regnet.report.panels import six_panels
 
 
 class Panels(Callback):
-    """Log fixed, moving, moved and warped grid of the first validation pair, each epoch.
+    """Log fixed, moving, moved, their difference, det J and the warped grid of the first validation pair, each epoch.
 
     TensorBoard and Weights & Biases show them; a logger without pictures gets none.
     """
@@ -25,13 +25,13 @@ class Panels(Callback):
         dataloader_idx: int = 0,
     ) -> None:
         """Draw the first pair of the first batch."""
-        if trainer.sanity_checking or batch_idx > 0 or dataloader_idx > 0:
+        if trainer.sanity_checking or not trainer.is_global_zero or batch_idx > 0 or dataloader_idx > 0:
             return
         loggers: list[Any] = [logger for logger in trainer.loggers if _takes_pictures(logger)]
         if not loggers:
             return
         first = [field[0] for field in (batch["fixed"], batch["moving"], outputs["moved"], outputs["displacement"])]
-        picture = four_panels(first[0], first[1], first[2], first[3], path=None)
+        picture = six_panels(first[0], first[1], first[2], first[3])
         for logger in loggers:
             if isinstance(logger, TensorBoardLogger):
                 logger.experiment.add_image("val/panels", picture, trainer.global_step, dataformats="HWC")
