@@ -7,8 +7,8 @@ One U-Net (the same widths; each head takes the stride it is configured with), o
 one seed. Measured on pairs that were not trained on, whose true field is known, in the foreground of the fixed image:
 mean end-point error (mm; "before" is that of no deformation), folded voxels (%), and seconds of the training. Mean and
 standard deviation over the seeds, which change the first weights and the pairs. A head learned when its
-error is below "before" for every seed. Two brains at 4 mm rank no head or loss above another: which one is best for your
-data, only your data says.
+error is below "before" for every seed. Two brains at 4 mm rank no head or loss above another: which one is best for
+your data, only your data says.
 """
 
 import argparse
@@ -82,12 +82,8 @@ def run(model: str, loss: str, seed: int, epochs: int, more: Sequence[str]) -> d
     data = instantiate(config["data"], _convert_="all")
     terms, optimizer = (instantiate(config[group], _convert_="all") for group in ("loss", "optimizer"))
     module = RegistrationModule(build(config["model"]), terms, optimizer, seed=seed)
-    quiet = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
+    nothing = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    quiet: dict[str, Any] = dict.fromkeys(nothing, False)
     trainer = pl.Trainer(accelerator="cpu", max_epochs=epochs, limit_val_batches=0, gradient_clip_val=1.0, **quiet)
     data.setup()
     start = time.perf_counter()
@@ -102,8 +98,8 @@ def run(model: str, loss: str, seed: int, epochs: int, more: Sequence[str]) -> d
             flow: Tensor = module(batch["moving"], batch["fixed"], batch["view"], *own)["displacement"]
             now, before = (measure({"displacement": field}, batch) for field in (flow, torch.zeros_like(flow)))
             found.append((before["epe"], now["epe"], 100 * now["folding"]))
-    before, error, folding = (statistics.fmean(each) for each in zip(*found, strict=True))
-    return {"before": before, "error": error, "folding": folding, "seconds": seconds}
+    means = [statistics.fmean(each) for each in zip(*found, strict=True)]
+    return dict(zip(("before", "error", "folding", "seconds"), [*means, seconds], strict=True))
 
 
 def row(model: str, loss: str, runs: Sequence[dict[str, float]]) -> Row:

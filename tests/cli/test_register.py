@@ -255,7 +255,10 @@ def test_what_is_no_checkpoint_of_ours_is_named(
     [
         (("--moved", "m.nii.gz"), "--refine"),
         (("--refine", "2"), "nothing to write"),
-        (("--refine", "-1", "--moved", "m.nii.gz"), "negative"),
+        (("--refine", "-1", "--moved", "m.nii.gz"), "from 0 to"),
+        (("--refine", "1" + "0" * 23, "--moved", "m.nii.gz"), "from 0 to"),
+        (("--refine", "2", "--prefix", ""), "--prefix"),
+        (("--refine", "2", "--moved", "m.nii.gz", "--background", "nan"), "not a finite number"),
         (("--refine", "two", "--moved", "m.nii.gz"), "--refine"),
         (("--refine", "2", "--moved", "m.jpg"), "m.jpg"),
         (("--refine", "2", "--warp", "w.h5"), "w.h5"),
