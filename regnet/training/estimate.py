@@ -105,7 +105,8 @@ def crop_shape(shape: Sequence[int], share: float) -> list[int]:
 def _crop(batch: Batch, shape: Sequence[int]) -> dict[str, Any]:
     """The middle of everything that lies on the batch's grid."""
     cut = [slice((n - m) // 2, (n - m) // 2 + m) for n, m in zip(batch["fixed"].shape[2:], shape, strict=True)]
-    return {key: value[(..., *cut)].contiguous() if key in _ON_GRID else value for key, value in batch.items()}
+    middle = (Ellipsis, *cut)
+    return {key: value[middle].contiguous() if key in _ON_GRID else value for key, value in batch.items()}
 
 
 def state_tensors(optimizer: Callable[[Iterable[nn.Parameter]], Optimizer]) -> int:

@@ -64,6 +64,8 @@ class Cost(Callback):
 
 def _estimate(trainer: Trainer, module: RegistrationModule, batch: Mapping[str, Any]) -> str:
     """Memory and time of a step, in words; nothing where the crops could not be computed with."""
+    if module.model._compiled_call_impl is not None:  # each size of a crop would be compiled
+        return ""
     parameters = list(module.parameters())
 
     def loss(part: Mapping[str, Any]) -> Tensor:
