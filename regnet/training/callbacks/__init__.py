@@ -11,4 +11,15 @@ from regnet.training.callbacks.progress import Progress
 from regnet.training.callbacks.pruning import Pruning
 from regnet.training.callbacks.timing import Timing
 
-__all__ = ["EMA", "Advice", "Artefacts", "Checkpoint", "Cost", "Interruption", "Panels", "Progress", "Pruning", "Timing"]
+__all__ = [
+    "EMA",
+    "Advice",
+    "Artefacts",
+    "Checkpoint",
+    "Cost",
+    "Interruption",
+    "Panels",
+    "Progress",
+    "Pruning",
+    "Timing",
+]
