@@ -59,10 +59,10 @@ def peer(labels: Tensor) -> list[Tensor]:
         field = voxelmorph.functional.random_transform(
             labels.shape[2:], affine_probability=0.0, warp_integrations=5, voxsize=SPACING
         )
-        bent = voxelmorph.functional.spatial_transform(labels[0].float(), field, mode="nearest")
+        bent = voxelmorph.functional.spatial_transform(labels[0, 0].float(), field, mode="nearest")
         image = neurite.sample_image_from_labels(bent, noise_std=0.1)
-        image = neurite.gaussian_smoothing(image, 0.5, method="separable", non_spatial_dims=(0,))
-        bias = neurite.fractal_noise(image.shape[1:], scales=30, magnitude=0.3, method="upsample")
+        image = neurite.gaussian_smoothing(image, 0.5, method="separable")
+        bias = neurite.fractal_noise(image.shape, scales=30, magnitude=0.3, method="upsample")
         image = (image * bias.exp()).clamp(0, 1) ** 1.2
         pair.append((image + 0.03 * torch.randn_like(image)).clamp(0, 1))
     return pair

@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, Dataset
 from regnet.data.augment import Augmentation
 from regnet.data.cache import Cache
 from regnet.data.datasets import SyntheticPairs
-from regnet.data.label_pairs import LabelPairs, LabelRecipe
 from regnet.data.label_maps import read_label_maps
+from regnet.data.label_pairs import LabelPairs, LabelRecipe
 from regnet.data.loading import EpochSampler, ResumableLoader, collate
 from regnet.data.prepare import check_same_grid
 from regnet.data.sample import sample_path
