@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 _EVERY = 30.0  # seconds between lines
 
-Told = Callable[[int, str], object]
+Told = Callable[[int, str], None]
 """Takes how many are done, and a word about them."""
 
 
@@ -31,16 +31,16 @@ def progress(what: str, total: int | None = None) -> Iterator[Told]:
             task = bar.add_task(what, total=total, note="", visible=total != 0)
             yield lambda done, note: bar.update(task, completed=done, note=note)
         return
-    state, began, over = [0, ""], time.monotonic(), threading.Event()
+    began, over = time.monotonic(), threading.Event()
+    state = (0, "")
 
     def tell(done: int, note: str) -> None:
-        state[:] = done, note
+        nonlocal state
+        state = (done, note)
 
     def speak() -> None:
         while not over.wait(_EVERY):
-            print(
-                _line(what, total, int(state[0]), str(state[1]), time.monotonic() - began), file=sys.stderr, flush=True
-            )
+            print(_line(what, total, *state, time.monotonic() - began), file=sys.stderr, flush=True)
 
     speaker = threading.Thread(target=speak, daemon=True)
     speaker.start()

@@ -153,13 +153,17 @@ class RegistrationModule(pl.LightningModule):
         # What every process has by now is the same; Lightning does not know, and asks for `sync_dist`.
         self.log_dict(self._means[stage].take(), on_step=False, on_epoch=True, batch_size=1, sync_dist=True)
 
-    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+    def judge(self, batch: Batch, epoch: int | None) -> tuple[dict[str, Tensor], Tensor, dict[str, Tensor]]:
+        """What the model says of a batch in that epoch (None: in validation), the loss, and its terms."""
         own = batch.get("source"), batch.get("matrix")
-        told = what_is_told(self.model, batch, self.seed, self.current_epoch if stage == "train" else None)
+        told = what_is_told(self.model, batch, self.seed, epoch)
         outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own, **told)
         if isinstance(self.loss, Objective) and self.loss.wants_swap(outputs):
             outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"], **told)["displacement"]
-        total, terms = self.loss(outputs, batch)
+        return outputs, *self.loss(outputs, batch)
+
+    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+        outputs, total, terms = self.judge(batch, self.current_epoch if stage == "train" else None)
         check_loss(self, total, batch, together=stage == "train")
         if isinstance(self.loss, Objective):
             weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms, outputs).items()}
