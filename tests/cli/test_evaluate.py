@@ -418,4 +418,4 @@ def test_a_run_is_tested_against_another(tmp_path: Path, capsys) -> None:  # typ
         assert found["p"] == pytest.approx(0.5)  # of three cases two differ, both one way: 2 of 4
         assert "difference" in capsys.readouterr().out
     assert main([*words, "--against", str(tmp_path / "nowhere")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err
