@@ -130,7 +130,7 @@ def find(
     }
     if loaded is not None:
         if finetune > 0:
-            loaded = refinement.finetune(loaded, placed, here, finetune, **common, **told)
+            loaded = refinement.finetune(loaded, placed, here, finetune, **common, told=told)
             common["progress"] = _after(finetune, progress)
         velocity, field = predict(loaded, placed, here, device, **told)
         back = None if velocity is None else Velocity(-velocity.flow, velocity.grid)

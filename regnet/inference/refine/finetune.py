@@ -1,5 +1,6 @@
 """Fit a copy of the network to one pair."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ def finetune(
     seconds: float | None = None,
     device: torch.device | str = "cpu",
     progress: Progress | None = None,
-    **told: Tensor,
+    told: Mapping[str, Tensor] | None = None,
 ) -> LoadedModel:
     """Go on training a copy of a network on this pair alone, with Adam; on it, the copy is never worse.
 
@@ -69,7 +70,7 @@ def finetune(
     }
 
     def loss() -> Tensor:
-        total: Tensor = objective(model(*images, **told), batch)[0]
+        total: Tensor = objective(model(*images, **(told or {})), batch)[0]
         return total
 
     def report(step: int, number: float) -> None:
