@@ -43,7 +43,7 @@ def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str
             if overlap:  # a pair without any label says nothing
                 values["dice"].append(fmean(overlap.values()))
         if "moving_points" in batch and "fixed_points" in batch:
-            ends = [batch[name][n : n + 1] for name in ("moving_points", "fixed_points")]
-            if all(end.isfinite().all(2).any() for end in ends):  # nor does one without landmarks
-                values["tre"].append(float(landmark_distance(flow, *ends, batch["spacing"][n : n + 1])))
+            moving, fixed = (batch[name][n : n + 1] for name in ("moving_points", "fixed_points"))
+            if fixed.isfinite().all(2).any():  # nor does one without landmarks
+                values["tre"].append(float(landmark_distance(flow, moving, fixed, batch["spacing"][n : n + 1])))
     return {name: fmean(each) for name, each in values.items()}
