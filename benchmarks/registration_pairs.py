@@ -42,7 +42,8 @@ class Pair:
 def sample_pair() -> Pair:
     """The 2 mm pair that ships with regnet: grey and white matter."""
     names = ("colin27_t1", "mni152_t1", "colin27_tissue", "mni152_tissue")
-    return Pair("tissue 2 mm", *(sample_path(name) for name in names))
+    moving, fixed, moving_labels, fixed_labels = (sample_path(name) for name in names)
+    return Pair("tissue 2 mm", moving, fixed, moving_labels, fixed_labels)
 
 
 def tissue_pair(data: Path, folder: Path) -> Pair:
@@ -58,7 +59,8 @@ def tissue_pair(data: Path, folder: Path) -> Pair:
 def mirror_pair(data: Path, folder: Path) -> Pair:
     """Colin27 to its own mirror image: the 108 AAL regions that have a side, left and right exchanged."""
     t1, regions = read_image(data / "colin27_t1.nii.gz"), read_labels(data / "colin27_aal.nii.gz")
-    names = {int(number): name for number, name, *_ in map(str.split, (data / "colin27_aal.txt").open())}
+    lines = [line.split() for line in (data / "colin27_aal.txt").read_text().splitlines() if line.strip()]
+    names = {int(number): name for number, name, *_ in lines}
     number_of = {name: number for number, name in names.items()}
     sided = [number for number, name in names.items() if name.endswith(("_L", "_R"))]
     other = torch.arange(max(names) + 1, dtype=regions.data.dtype)

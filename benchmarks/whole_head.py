@@ -4,8 +4,8 @@ Usage: ``python benchmarks/whole_head.py [DATA] [--threads 2] [--size 256] [--re
 
 DATA holds ``colin27_t1.nii.gz`` and ``mni152_t1.nii.gz`` of 1 mm, which are padded to a cube; without it the sample
 brains are resampled to 1 mm first. The network is the default one (``configs/model/unet_velocity.yaml``) with random
-weights. The command is ``register --init affine --prefix``, in a process of its own, from files to files. Aim: below 30 s and
-4 GiB beyond the two images (as float32) with two threads on two quiet cores.
+weights. The command is ``register --init affine --prefix``, in a process of its own, from files to files. Aim: below
+30 s and 4 GiB beyond the two images (as float32) with two threads on two quiet cores.
 """
 
 import argparse

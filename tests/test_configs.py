@@ -20,6 +20,10 @@ from regnet.training.weights import freeze
 FILES = sorted(
     (path.parent.name, path.stem) for path in config_dir().glob("*/*.yaml") if path.parent.name != "hparams_search"
 )
+# What a data configuration cannot know.
+GIVEN = {name: ["data.pairs=pairs.csv"] for name in ("pairs", "augmented", "oasis", "lumir", "nlst")}
+GIVEN |= {name: ["data.pairs.root=study"] for name in ("folder", "bids")}
+GIVEN |= {"ixi": ["data.pairs.root=study", "data.atlas=atlas.nii.gz"]}
 
 
 def compose(tmp_path, *overrides):
@@ -35,8 +39,9 @@ def test_the_default_has_the_known_keys(tmp_path):
 
 @pytest.mark.parametrize(("group", "name"), FILES)
 def test_every_file_composes_with_known_arguments_and_makes_its_object(group, name, tmp_path):
-    more = ["data.pairs=pairs.csv"] if (group, name) == ("data", "pairs") else []
-    config = compose(tmp_path, f"{group}={name}", *more)
+    config = compose(tmp_path, f"{group}={name}", *GIVEN.get(name, []))
+    if name == "augmented":
+        pytest.importorskip("cornucopia")
     check_keys(config, get_object)
     block = config.get(group)
     if group == "model":

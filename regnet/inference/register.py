@@ -130,7 +130,8 @@ def find(
     }
     if loaded is not None:
         if finetune > 0:
-            loaded = refinement.finetune(loaded, placed, here, finetune, **common)
+            loaded = refinement.finetune(loaded, placed, here, finetune, **common, told=told)
+            common["progress"] = _after(finetune, progress)
         velocity, field = predict(loaded, placed, here, device, **told)
         back = None if velocity is None else Velocity(-velocity.flow, velocity.grid)
         spread = uncertainty(loaded, placed, here, draws, seed, device, **told) if draws else None
@@ -149,6 +150,13 @@ def find(
         **settings,
     )
     return replace(result, deformation=refined, reverse=None)
+
+
+def _after(done: int, progress: refinement.Progress | None) -> refinement.Progress | None:
+    """The same, told of steps that come after ``done`` others."""
+    if progress is None:
+        return None
+    return lambda step, steps, loss: progress(done + step, done + steps, loss)
 
 
 def _mask(source: Any, image: Image) -> Image | None:

@@ -1,6 +1,7 @@
 """Published faults of other programs, tried on the command line: `evaluate` measures what they got wrong."""
 
 import csv
+import gc
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,17 @@ def test_c35_a_landmark_of_the_fixed_image_goes_along_the_field_and_its_partner_
         (tmp_path / f"{name}_points.csv").write_text(f"x,y,z\n{place},5,5\n")
     case = evaluated(tmp_path, "moving_points,fixed_points", "--space", "voxel")
     assert [float(case[name]) for name in ("tre_mm", "tre_mm_back")] == pytest.approx([0.0, 0.0], abs=1e-4)
+
+
+def test_c50_one_pair_after_another_holds_no_memory(tmp_path: Path) -> None:
+    images(tmp_path, Grid((24, 18, 20), torch.eye(4)))
+
+    def held_after(pairs: int) -> int:
+        rows = [f"{number},{_FILES}" for number in range(pairs)]
+        (tmp_path / "pairs.csv").write_text("\n".join(("id,moving,fixed", *rows)) + "\n")
+        assert regnet("evaluate", "--pairs", tmp_path / "pairs.csv", "--transforms", "none") == 0
+        gc.collect()
+        return sum(each.numel() for each in gc.get_objects() if type(each) is torch.Tensor)
+
+    once = held_after(1)
+    assert held_after(4) <= once

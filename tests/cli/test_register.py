@@ -255,6 +255,11 @@ def test_what_is_no_checkpoint_of_ours_is_named(
     [
         (("--moved", "m.nii.gz"), "--refine"),
         (("--refine", "2"), "nothing to write"),
+        (("--refine", "1", "--finetune", "-1", "--moved", "m.nii.gz"), "from 0 to"),
+        (("--refine", "1", "--finetune", "1", "--moved", "m.nii.gz"), "give --model"),
+        (("--refine", "1", "--seconds", "0", "--moved", "m.nii.gz"), "above 0"),
+        (("--refine", "1", "--seconds", "nan", "--moved", "m.nii.gz"), "above 0"),
+        (("--refine", "1", "--smoothness", "-1", "--moved", "m.nii.gz"), "0 or more"),
         (("--refine", "-1", "--moved", "m.nii.gz"), "from 0 to"),
         (("--refine", "1" + "0" * 23, "--moved", "m.nii.gz"), "from 0 to"),
         (("--refine", "2", "--prefix", ""), "--prefix"),

@@ -1,9 +1,11 @@
 """Fit a copy of the network to one pair."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from regnet.data.prepare import prepare, prepare_mask
 from regnet.inference.load import LoadedModel
@@ -27,6 +29,7 @@ def finetune(
     seconds: float | None = None,
     device: torch.device | str = "cpu",
     progress: Progress | None = None,
+    told: Mapping[str, Tensor] | None = None,
 ) -> LoadedModel:
     """Go on training a copy of a network on this pair alone, with Adam; on it, the copy is never worse.
 
@@ -40,6 +43,7 @@ def finetune(
         seconds: time that it may take.
         device: where it runs.
         progress: called after every step.
+        told: handed on to the model besides the images.
 
     Returns:
         The copy, in evaluation mode, its weights frozen.
@@ -65,8 +69,8 @@ def finetune(
         "spacing": images[1].new_tensor([target.grid.spacing]),
     }
 
-    def loss() -> torch.Tensor:
-        total: torch.Tensor = objective(model(*images), batch)[0]
+    def loss() -> Tensor:
+        total: Tensor = objective(model(*images, **(told or {})), batch)[0]
         return total
 
     def report(step: int, number: float) -> None:

@@ -8,6 +8,18 @@ from regnet.training.callbacks.ema import EMA
 from regnet.training.callbacks.interruption import Interruption
 from regnet.training.callbacks.panels import Panels
 from regnet.training.callbacks.progress import Progress
+from regnet.training.callbacks.pruning import Pruning
 from regnet.training.callbacks.timing import Timing
 
-__all__ = ["EMA", "Advice", "Artefacts", "Checkpoint", "Cost", "Interruption", "Panels", "Progress", "Timing"]
+__all__ = [
+    "EMA",
+    "Advice",
+    "Artefacts",
+    "Checkpoint",
+    "Cost",
+    "Interruption",
+    "Panels",
+    "Progress",
+    "Pruning",
+    "Timing",
+]
