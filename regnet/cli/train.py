@@ -19,6 +19,7 @@ from hydra.utils import get_object, get_original_cwd, instantiate
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from regnet.cli.sweep import find_plugins
 from regnet.cli.words import quoted
 from regnet.config import config_dir
 from regnet.errors import InputError
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     words = quoted(_flags_first(arguments.overrides))
     # A user's own classes are found from where the user stands, and beside the user's configuration.
     sys.path.extend([os.getcwd(), *_config_dirs(words)])
+    find_plugins()
     member = joined_run()
     if member is not None:
         train(cast(DictConfig, OmegaConf.load(member / "config.yaml")))
@@ -111,8 +113,10 @@ def _job(config: DictConfig) -> float:
     try:
         if config.test and HydraConfig.get().mode is RunMode.MULTIRUN:
             raise InputError("test=true: never under -m; the test split is for the one run that a grid has chosen")
-        return train(_requeued(config))
+        return train(_continued(config))
     except (ValueError, OSError) as error:
+        if HydraConfig.get().mode is RunMode.MULTIRUN:
+            raise  # one job of several, perhaps on another machine: its sweeper tells
         raise SystemExit(2) from error  # past Hydra, which would announce it in lines of its own
 
 
@@ -127,10 +131,11 @@ def _no_hydra() -> Iterator[None]:
         state.cfg = before
 
 
-def _requeued(config: DictConfig) -> DictConfig:
-    """What a job that SLURM has started again goes on with: the same command means the same run then."""
+def _continued(config: DictConfig) -> DictConfig:
+    """What a job goes on with that SLURM, or a sweep, has started again: the same command means the same run then."""
     folder = Path(config.paths.run_dir)
-    if int(os.environ.get("SLURM_RESTART_COUNT", 0)) and checkpoints(folder):
+    again = int(os.environ.get("SLURM_RESTART_COUNT", 0)) or HydraConfig.get().mode is RunMode.MULTIRUN
+    if again and checkpoints(folder):
         return read_run(folder)
     return config
 

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import ModelCheckpoint, ProgressBar
+import torch._dynamo
+from lightning.pytorch.callbacks import ModelCheckpoint, ProgressBar, Timer
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
 from regnet.errors import InputError
 from regnet.models import build, describe
 from regnet.models.registry import packages
+from regnet.sweeps import write_metrics
 from regnet.training.callbacks.interruption import Interrupted
+from regnet.training.callbacks.pruning import Pruning
 from regnet.training.configuration import check_checkpoint, checkpoints, write_config
 from regnet.training.module import RegistrationModule
 from regnet.training.weights import freeze, warm_start
@@ -55,6 +58,9 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     elif config.get("init_from"):  # a configuration of an older version has not all keys
         warm_start(network, config["init_from"])
     freeze(network, config.get("freeze") or ())
+    if config.get("compile"):
+        with _blame("compile"):
+            network.compile(backend=_backend(config["compile"]))
 
     data = make(config["data"])
     spec = getattr(data, "spec", None)
@@ -81,9 +87,11 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
         logger.log_hyperparams(config)
     failed = True
     try:
-        objective = _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
+        logged = _fit(trainer, module, data, config["objective"], checkpoint, config["test"])
+        if trainer.is_global_zero:
+            write_metrics(folder, logged)
         failed = False
-        return objective
+        return logged[config["objective"]]
     except InputError as error:
         # From a worker of the data loader it comes with that worker's traceback; its own line is the last.
         raise InputError(str(error).strip().splitlines()[-1].removeprefix("regnet.errors.InputError: ")) from error
@@ -106,6 +114,13 @@ def _resume(folder: Path) -> str:
     return f"regnet train --resume {shlex.quote(str(folder))}"
 
 
+def _backend(name: str) -> str:
+    known = torch._dynamo.list_backends(None)
+    if name not in known:
+        raise ValueError(f"no backend of torch.compile is called {name!r}: one of {', '.join(known)}")
+    return name
+
+
 @contextmanager
 def _blame(group: str) -> Iterator[None]:
     """Say which part of the configuration a value was in that its class did not take."""
@@ -124,7 +139,7 @@ def _fit(
     objective: str,
     checkpoint: str | None,
     test: bool,
-) -> float:
+) -> dict[str, float]:
     warnings.filterwarnings("ignore", ".*does not have many workers.*")  # the data's configuration says how many
     warnings.filterwarnings("ignore", ".*Checkpoint directory .* not empty.*")  # a run that goes on
     warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning 2.6 with torch 2.13
@@ -137,7 +152,12 @@ def _fit(
         trainer.test(module, datamodule=data, ckpt_path=best)
     if objective not in logged:
         raise InputError(f"objective: no {objective!r} was logged, only {', '.join(sorted(logged))}")
-    return logged[objective]
+    values = {name: float(value) for name, value in logged.items()}
+    for timer in (callback for callback in trainer.callbacks if isinstance(callback, Timer)):
+        values["seconds"] = timer.time_elapsed("train")  # over all the parts of a run that was cut off
+    if any(isinstance(callback, Pruning) and callback.pruned for callback in trainer.callbacks):
+        values["pruned"] = 1.0
+    return values
 
 
 def _finish(logger: Any, failed: bool) -> None:

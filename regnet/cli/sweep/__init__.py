@@ -1,0 +1,16 @@
+"""Sweeps by Hydra."""
+
+import os
+import sys
+from pathlib import Path
+
+_FOLDER = str(Path(__file__).resolve().parents[2] / "plugins")
+
+
+def find_plugins() -> None:
+    """Let Hydra find our sweeper, here and in the processes that a launcher starts."""
+    if _FOLDER not in sys.path:
+        sys.path.append(_FOLDER)
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if _FOLDER not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*paths, _FOLDER])
