@@ -24,6 +24,7 @@ VERBS = {
     "jacobian": "map how a transform changes volumes",
     "evaluate": "measure transforms of a table of pairs",
     "data": "check the files of a study",
+    "export": "write a trained network to hand on",
     "info": "say what is installed and which compiled core runs",
     "doctor": "look for what commonly goes wrong, and say what cures it",
     "completion": "print the completion of these commands for a shell",
