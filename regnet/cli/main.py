@@ -23,6 +23,7 @@ VERBS = {
     "invert": "invert a transform and say how exactly",
     "jacobian": "map how a transform changes volumes",
     "evaluate": "measure transforms of a table of pairs",
+    "report": "make a page of results",
     "info": "say what is installed and which compiled core runs",
     "doctor": "look for what commonly goes wrong, and say what cures it",
     "completion": "print the completion of these commands for a shell",

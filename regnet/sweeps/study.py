@@ -14,6 +14,8 @@ try:
 except ImportError as error:
     raise InputError("a search needs Optuna: pip install 'regnet[sweep]'") from error
 
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
 SAMPLERS = ("tpe", "nsga2")
 FILE = "study.db"
 _NAME = "regnet"
@@ -29,7 +31,6 @@ def open_study(folder: Path, sampler: str, seed: int, objectives: int) -> optuna
         seed: of its draws; a study that goes on draws anew.
         objectives: how many costs, all minimised.
     """
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = _storage(folder)
     study = optuna.create_study(
         storage=storage,
