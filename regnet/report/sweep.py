@@ -114,7 +114,7 @@ def _importance(done: Sequence[Trial], space: Space) -> str:
     shares = importances(done, space)
     if not shares:
         return "<p>Too few trials, or none differs: nothing can be said.</p>"
-    text = f"Share of the spread of the first cost that each key explains (fANOVA of {len(done)} trials)"
+    text = f"Share of the spread of the first cost that each key explains (PED-ANOVA of {len(done)} trials)"
     few = "; with so few trials a hint, no more" if len(done) < 30 else ""
     return f"<p>{text}{few}.</p>{figures.importance(shares)}"
 

@@ -7,6 +7,7 @@ from typing import Any
 import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from regnet.sweeps import Choice, Interval, Trial
 
@@ -21,6 +22,7 @@ def history(trials: Sequence[Trial]) -> str:
     axes.plot(numbers, costs, "o", color=_BLUE, label="trial")
     best = [min(costs[: index + 1]) for index in range(len(costs))]
     axes.step(numbers, best, where="post", color=_ORANGE, label="best so far")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="trial", ylabel=next(iter(trials[0].costs)))
     axes.legend(frameon=False)
     return _svg(figure)
@@ -59,6 +61,7 @@ def slices(trials: Sequence[Trial], space: Mapping[str, Choice | Interval]) -> s
         axes.plot(at, [_cost(trial) for trial in trials], "o", color=_BLUE)
         if isinstance(choice, Interval) and choice.log:
             axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel(key.removeprefix("loss.terms."))
         axes.tick_params(axis="x", rotation=0 if numeric else 15)
         if place == 1:
@@ -81,4 +84,4 @@ def _svg(figure: Figure) -> str:
     written = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "font.size": 9}):
         FigureCanvasSVG(figure).print_svg(written, metadata={"Date": None})
-    return written.getvalue().partition("<svg")[1] + written.getvalue().partition("<svg")[2]
+    return "<svg" + written.getvalue().partition("<svg")[2]
