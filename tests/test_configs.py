@@ -13,7 +13,9 @@ from regnet.models import Model, build, describe
 from regnet.training.configuration import KEYS, check_keys
 
 FILES = sorted(
-    (path.parent.name, path.stem) for path in config_dir().glob("*/*.yaml") if path.parent.name not in ("hparams_search", "sweeps")
+    (path.parent.name, path.stem)
+    for path in config_dir().glob("*/*.yaml")
+    if path.parent.name not in ("hparams_search", "sweeps")
 )
 
 
