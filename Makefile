@@ -1,4 +1,4 @@
-# make demo | test | test-exhaustive | bench | bench-losses | bench-apply | bench-registration DATA=dir | lint | format | build | clean
+# make demo | test | test-exhaustive | bench | bench-losses | bench-apply | bench-registration DATA=dir | ablation | lint | format | build | clean
 # Everything runs in .venv, which the first target that needs it creates. Another Python: make PYTHON=python3.12 …
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +8,7 @@ ARGS ?=
 # One thread for each of several processes; the tests of the threads set their own number.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8
 
-.PHONY: demo study test test-exhaustive bench bench-registration bench-apply bench-losses lint format build clean
+.PHONY: demo study test test-exhaustive bench bench-registration bench-apply bench-losses ablation lint format build clean
 
 demo: build
 	$(BIN)/python tools/demo.py $(ARGS)
@@ -30,6 +30,9 @@ bench-apply: build
 
 bench-losses: build
 	$(BIN)/python benchmarks/losses.py $(ARGS)
+
+ablation: build
+	$(BIN)/python benchmarks/ablation.py --markdown ablation.md --json ablation.json $(ARGS)
 
 bench-registration: build
 	@test -n "$(DATA)" || { echo "say where the brains are: make bench-registration DATA=folder" >&2; exit 2; }

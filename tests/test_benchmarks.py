@@ -46,6 +46,28 @@ def test_the_benchmark_of_the_losses_runs_and_tells_its_rows(tmp_path: Path) -> 
     assert all(row["ours"] > 0 or row["unit"] == "fields" for row in rows)
 
 
+@pytest.mark.slow
+def test_the_ablation_runs_and_tells_a_row_for_each_head_and_loss(tmp_path: Path) -> None:
+    written, table = tmp_path / "rows.json", tmp_path / "table.md"
+    words = [
+        sys.executable,
+        str(BENCHMARKS / "ablation.py"),
+        "--quick",
+        "--json",
+        str(written),
+        "--markdown",
+        str(table),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(written.read_text(encoding="utf-8"))
+    assert [(row["model"], row["loss"]) for row in rows] == [
+        (model, loss) for loss in ("lncc", "mse") for model in ("unet_displacement", "unet_velocity")
+    ]
+    assert all(row["before_mm"] > 0 and row["error_sd"] > 0 and row["seconds"] > 0 for row in rows)
+    assert table.read_text(encoding="utf-8").count("\n|") == 5
+
+
 def test_the_benchmark_refuses_plain_torch() -> None:
     done = subprocess.run(
         [sys.executable, str(BENCHMARKS / "ops.py"), "--quick"],

@@ -6,6 +6,7 @@ from typing import Any
 
 from regnet.cli.options import add_overwrite, check_axes
 from regnet.cli.output import outputs
+from regnet.cli.progress import progress
 from regnet.cli.transforms import add_target, add_transform, file_of, read_images, read_word
 from regnet.io import target_of, write_transform
 
@@ -37,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
         for image in (moving, fixed):
             if image is not None:
                 check_axes(args.transform, transform, image)
-        write_transform(args.out, transform, fixed, args.overwrite, args.target, moving)
+        with progress(f"writing {args.out.name}"):
+            write_transform(args.out, transform, fixed, args.overwrite, args.target, moving)
     print(args.out)
     return 0

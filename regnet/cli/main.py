@@ -24,6 +24,7 @@ VERBS = {
     "jacobian": "map how a transform changes volumes",
     "evaluate": "measure transforms of a table of pairs",
     "report": "make a page of results",
+    "data": "check the files of a study",
     "info": "say what is installed and which compiled core runs",
     "doctor": "look for what commonly goes wrong, and say what cures it",
     "completion": "print the completion of these commands for a shell",

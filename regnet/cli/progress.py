@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 _EVERY = 30.0  # seconds between lines
 
-Told = Callable[[int, str], object]
+Told = Callable[[int, str], None]
 """Takes how many are done, and a word about them."""
 
 
@@ -31,28 +31,39 @@ def progress(what: str, total: int | None = None) -> Iterator[Told]:
             task = bar.add_task(what, total=total, note="", visible=total != 0)
             yield lambda done, note: bar.update(task, completed=done, note=note)
         return
-    state, began, over = [0, ""], time.monotonic(), threading.Event()
-
-    def tell(done: int, note: str) -> None:
-        state[:] = done, note
+    state, over = _State(what, total), threading.Event()
 
     def speak() -> None:
         while not over.wait(_EVERY):
-            print(
-                _line(what, total, int(state[0]), str(state[1]), time.monotonic() - began), file=sys.stderr, flush=True
-            )
+            print(state, file=sys.stderr, flush=True)
 
     speaker = threading.Thread(target=speak, daemon=True)
     speaker.start()
     try:
-        yield tell
+        yield state.tell
     finally:
         over.set()
         speaker.join()
 
 
-def _line(what: str, total: int | None, done: int, note: str, seconds: float) -> str:
-    words = [what if not total else f"{what}: {done} of {total}", *([note] if note else []), f"{seconds:.0f} s"]
-    if total and 0 < done < total:
-        words.append(f"about {seconds * (total - done) / done:.0f} s left")
-    return ", ".join(words)
+class _State:
+    """How far some work is, as a line."""
+
+    def __init__(self, what: str, total: int | None) -> None:
+        self.what, self.total = what, total
+        self.done, self.note = 0, ""
+        self.began = time.monotonic()
+        self.first: tuple[float, int] | None = None  # what comes before the first step says nothing about the others
+
+    def tell(self, done: int, note: str) -> None:
+        self.done, self.note = done, note
+        self.first = self.first or (time.monotonic(), done)
+
+    def __str__(self) -> str:
+        now = time.monotonic()
+        words = [f"{self.what}: {self.done} of {self.total}" if self.total else self.what]
+        words += [*([self.note] if self.note else []), f"{now - self.began:.0f} s"]
+        if self.total and self.first and self.first[1] < self.done < self.total:
+            pace = (now - self.first[0]) / (self.done - self.first[1])
+            words.append(f"about {pace * (self.total - self.done):.0f} s left")
+        return ", ".join(words)

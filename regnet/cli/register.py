@@ -1,6 +1,7 @@
 """``regnet register``: one pair of images in, moved image and transform out."""
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -61,6 +62,23 @@ def add_parser(subparsers: Any) -> None:
         metavar="WEIGHT",
         help="how much smoothness weighs, for a network trained to be told (model=conditional_velocity); default: the "
         "middle of its range",
+    )
+    parser.add_argument(
+        "--finetune",
+        type=int,
+        default=0,
+        metavar="N",
+        help="train a copy of the network on this pair for N steps before it is asked; needs --model",
+    )
+    parser.add_argument(
+        "--smoothness",
+        type=float,
+        default=0.5,
+        metavar="L",
+        help="weight of the smoothness in --refine: more is smoother and less alike; default: 0.5",
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="stop --refine, and --finetune, after S seconds each; default: never"
     )
     parser.add_argument(
         "--init",
@@ -162,12 +180,15 @@ def run(args: argparse.Namespace) -> int:
         if args.trust:
             sys.path.append(os.getcwd())  # a trusted package is found from where the user stands, as in training
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
-        with progress("refining", args.refine) as tell:
+        with progress("registering", args.refine + args.finetune) as tell:
             result = find(
                 moving,
                 fixed,
                 model,
                 args.refine,
+                finetune=args.finetune,
+                seconds=args.seconds,
+                smoothness=args.smoothness,
                 init=args.init,
                 initial_transform=_start(args.initial_transform, moving, fixed),
                 moving_mask=args.moving_mask,
@@ -212,8 +233,15 @@ def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     if not args.moving or not args.fixed:
         raise InputError("give --moving and --fixed, or --pairs and --out")
     files = files_to_write(args)
-    if not 0 <= args.refine <= _MOST_STEPS:
-        raise InputError(f"--refine {args.refine}: the number of steps is from 0 to {_MOST_STEPS:,}")
+    for option in ("refine", "finetune"):
+        if not 0 <= getattr(args, option) <= _MOST_STEPS:
+            raise InputError(f"--{option} {getattr(args, option)}: the number of steps is from 0 to {_MOST_STEPS:,}")
+    if args.finetune and args.model == "none":
+        raise InputError("--finetune trains a copy of a network: give --model too")
+    if not 0 <= args.smoothness < math.inf:
+        raise InputError(f"--smoothness {args.smoothness:g}: give a number, 0 or more")
+    if args.seconds is not None and not 0 < args.seconds < math.inf:
+        raise InputError(f"--seconds {args.seconds:g}: give a number above 0")
     nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
     if nothing and args.init in ("auto", "none"):
         raise InputError("nothing to register with: give --model, --refine, --init affine, or some of them")

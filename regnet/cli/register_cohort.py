@@ -41,7 +41,8 @@ from regnet.io import check_output, claimed
 SOME_FAILED = 3
 _USUAL = {"moved": "{id}_moved.nii.gz", "warp": "{id}_warp.nii.gz", "moved_labels": "{id}_moved_labels.nii.gz"}
 _OF_A_PAIR = ("moving", "fixed", "moving_labels", "moving_mask", "fixed_mask", "initial_transform")
-_SETTINGS = ("refine", "init", "total", "background", "device", "seed", "trust")
+# Options that say which pairs, where, and with what of the machine: the result of a pair is the same.
+_AROUND = ("verb", "pairs", "dataset", "split", "out", "jobs", "shard", "engine", "format", "threads", "overwrite")
 _SHARD = re.compile(r"(\d+)/(\d+)")
 
 
@@ -146,7 +147,8 @@ def _shard(word: str | None) -> slice:
 def _tasks(
     args: argparse.Namespace, pairs: Sequence[Pair], check: Callable[[argparse.Namespace], dict[str, Path]]
 ) -> list[Task]:
-    settings: dict[str, Any] = {name: getattr(args, name) for name in _SETTINGS}
+    around = {*_AROUND, *_OF_A_PAIR, *NAMED, "model"}
+    settings = {name: value for name, value in vars(args).items() if name not in around}
     model = None
     if args.model != "none":
         # Loaded here once to fail early; and the others take this very file, whatever a training writes meanwhile.

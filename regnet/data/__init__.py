@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from regnet.data.augment import Augmentation
 from regnet.data.bids import Bids
 from regnet.data.cache import Cache
 from regnet.data.datasets import SyntheticPairs
@@ -28,6 +29,7 @@ _LAZY = {"SyntheticData": "regnet.data.datamodule", "PairsData": "regnet.data.da
 __all__ = [
     "AllPairs",
     "AtlasPairs",
+    "Augmentation",
     "Bids",
     "Cache",
     "EpochSampler",

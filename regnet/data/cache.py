@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +65,20 @@ class Cache:
             except (SafetensorError, OSError) as error:  # a damaged disk: made anew
                 _log.warning("%s: cannot be read and is made anew (%s)", path, error)
         tensors = make()
-        self._write(path, tensors)
+        whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+        size = sum(tensor.numel() * tensor.element_size() for tensor in whole.values())
+        self._write(path, size, lambda temporary: save_file(whole, temporary))
         return tensors
 
-    def _write(self, path: Path, tensors: Mapping[str, Tensor]) -> None:
-        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    def _write(self, path: Path, size: int, write: Callable[[Path], object]) -> None:
         if size > self._left:
             return
         self._left -= size
         try:
             with atomic_path(path, overwrite=True) as temporary:
-                save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary)
+                write(temporary)
         except (InputError, SafetensorError) as error:  # a full disk must not end a training
-            self._left = 0
+            self._left = -1
             _log.warning("the cache is written no more: %s", error)
 
     def _digest(self, file: Path) -> str:
@@ -89,9 +91,7 @@ class Cache:
                 digest = note.read_text() if note.is_file() else ""
                 if len(digest) != 32:
                     digest = content_digest(file)
-                    if self._left > 0:
-                        with atomic_path(note, overwrite=True) as temporary:
-                            temporary.write_text(digest)
+                    self._write(note, len(digest), partial(Path.write_text, data=digest))
             except OSError as error:
                 raise InputError(f"{file}: cannot be read ({error.strerror or error})") from error
             self._digests[file] = digest

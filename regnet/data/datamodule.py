@@ -8,14 +8,17 @@ from typing import Any
 from lightning import LightningDataModule
 from torch.utils.data import DataLoader, Dataset
 
+from regnet.data.augment import Augmentation
+from regnet.data.cache import Cache
 from regnet.data.datasets import SyntheticPairs
 from regnet.data.loading import EpochSampler, ResumableLoader, collate
 from regnet.data.prepare import check_same_grid
 from regnet.data.sample import sample_path
 from regnet.data.slices import axial_slice
+from regnet.data.sources import Listing
 from regnet.data.spec import InputSpec
+from regnet.data.study import Study
 from regnet.data.synthesis import Recipe, Source, make_sources
-from regnet.data.table import Pair, Subject, read_table
 from regnet.data.table_pairs import TablePairs
 from regnet.errors import InputError
 from regnet.io.image import Image, check_image, read_image, read_labels
@@ -149,62 +152,92 @@ class SyntheticData(_Pairs):
 
 
 class PairsData(_Pairs):
-    """Pairs of a table (``docs/table.md``), of any mix of shapes, spacings and orientations.
-
-    Rows whose ``split`` is ``train`` or empty train; ``val`` validates (without any, the training rows do, and the log
-    says so); ``test`` tests.
+    """Pairs of a study (``docs/data.md``), of any mix of shapes, spacings and orientations.
 
     Args:
-        pairs: the table.
+        pairs: a table (``docs/table.md``), a Learn2Reg ``NAME_dataset.json``, or an object that lists images or pairs
+            (:class:`regnet.data.Folder`, :class:`regnet.data.Bids`). Rows without a split, or with ``train``, train;
+            ``val`` validates (else the training pairs do), ``test`` tests.
         spec: the input contract, or its plain values.
-        batch_size: in training; images of different sizes are padded to the largest.
+        pairing: how images that are not paired make pairs: ``all``, ``within`` a group, or with the ``atlas``.
+        atlas: the moving image of all pairs: id of an image of the study, or a file.
+        atlas_labels: its label map, where it is a file.
+        split: shares of the people by split, such as ``{val: 0.1}``, instead of the rows' own split.
+        length: pairs in a training epoch; None: all that are listed, or one for each fixed image.
+        validation_length: the same for validation and test, where always the same pairs are used.
+        space: of landmarks: ``ras``, ``lps``, ``voxel`` or ``voxel1``; None: as their files say.
+        augmentation: changes training batches on their device.
+        cache: folder where prepared images are kept, or a :class:`regnet.data.Cache`.
+        batch_size: in training; validation takes one pair at a time. Smaller images are padded to the largest.
         num_workers: processes that read and prepare.
         seed: of every draw.
     """
 
     def __init__(
         self,
-        pairs: str | Path,
+        pairs: str | Path | Listing,
         spec: InputSpec | Mapping[str, Any] | None = None,
+        pairing: str = "all",
+        atlas: str | Path | None = None,
+        atlas_labels: str | Path | None = None,
+        split: Mapping[str, float] | None = None,
+        length: int | None = None,
+        validation_length: int | None = None,
+        space: str | None = None,
+        augmentation: Augmentation | None = None,
+        cache: str | Path | Cache | None = None,
         batch_size: int = 1,
         num_workers: int = 0,
         seed: int = 0,
     ) -> None:
         super().__init__(spec, batch_size, num_workers, seed)
-        self.pairs = Path(pairs)
-        self._rows: tuple[Pair, ...] | tuple[Subject, ...] | None = None
+        self.pairs = Path(pairs) if isinstance(pairs, str) else pairs
+        self.lengths = {True: length, False: validation_length}
+        self.space = space
+        self.augmentation = augmentation
+        self.cache = Cache(cache) if isinstance(cache, str | Path) else cache
+        self._settings = (pairing, atlas, atlas_labels, split, seed)
+        self._study: Study | None = None
 
     def setup(self, stage: str | None = None) -> None:
-        """Read the table, once; images are read when they are needed."""
-        if self._rows is not None:
+        """Read the list of pairs, once; images are read when they are needed."""
+        if self._study is not None:
             return
-        self._rows = read_table(self.pairs)
-        if not self._split("", "train"):
+        self._study = Study(self.pairs, *self._settings)
+        if not self._study.pairs("", "train"):
             raise InputError(f"{self.pairs}: no row has the split 'train' (or none at all)")
-        if not self._split("val"):
+        if not self._study.pairs("val"):
             _log.warning("%s: no row has the split 'val': validating on the training pairs", self.pairs)
 
+    def dataset(self, *splits: str, training: bool = False) -> TablePairs:
+        """The pairs of some splits."""
+        self.setup()
+        assert self._study is not None
+        rows = self._study.pairs(*splits)
+        return TablePairs(rows, self.spec, self.seed, training, self.lengths[training], self.cache, self.space)
+
     def train_dataloader(self) -> DataLoader[Any]:
-        """The training rows, shuffled."""
-        return self._loader(self._set(self._split("", "train"), training=True), training=True)
+        """The training pairs, shuffled."""
+        return self._loader(self.dataset("", "train", training=True), training=True)
 
     def val_dataloader(self) -> DataLoader[Any]:
-        """The validation rows, in order."""
-        return self._loader(self._set(self._split("val") or self._split("", "train")), training=False)
+        """The validation pairs, in order."""
+        self.setup()
+        splits = ("val",) if self._study and self._study.pairs("val") else ("", "train")
+        return self._loader(self.dataset(*splits), training=False)
 
     def test_dataloader(self) -> DataLoader[Any]:
-        """The test rows, in order."""
-        rows = self._split("test")
-        if not rows:
-            raise InputError(f"{self.pairs}: no row has the split 'test'")
-        return self._loader(self._set(rows), training=False)
-
-    def _split(self, *names: str) -> list[Any]:
+        """The test pairs, in order."""
         self.setup()
-        return [row for row in self._rows or () if row.split in names]
+        if not self._study or not self._study.pairs("test"):
+            raise InputError(f"{self.pairs}: no row has the split 'test'")
+        return self._loader(self.dataset("test"), training=False)
 
-    def _set(self, rows: Sequence[Any], training: bool = False) -> TablePairs:
-        return TablePairs(rows, self.spec, self.seed, training)
+    def on_after_batch_transfer(self, batch: dict[str, Any], dataloader_idx: int) -> dict[str, Any]:
+        """Augment a training batch, on the device it is on."""
+        if self.augmentation is None or self.trainer is None or not self.trainer.training:
+            return batch
+        return self.augmentation(batch, self.seed)
 
 
 def _axial(images: Sequence[Image], labels: Sequence[Image | None]) -> tuple[list[Image], list[Image | None]]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from regnet.data.table import SUBJECT_FILES, Subject
 from regnet.errors import InputError
@@ -59,7 +60,8 @@ class Folder:
         channels = [file, *(root / _filled(pattern, values) for pattern in patterns[1:])]
         if not all(channel.is_file() for channel in channels):
             return None
-        beside = {part: root / _filled(pattern, values) for part in SUBJECT_FILES if (pattern := getattr(self, part))}
+        patterned = {part: getattr(self, part) for part in SUBJECT_FILES}
+        beside: dict[str, Any] = {part: root / _filled(name, values) for part, name in patterned.items() if name}
         name = "_".join(values.values()) or file.name.split(".")[0]
         return Subject(
             id=name,

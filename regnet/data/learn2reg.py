@@ -171,7 +171,7 @@ def _image(path: Path, side: str, name: str) -> Path:
     return image
 
 
-def _parts(image: Path) -> dict[str, Path | None]:
+def _parts(image: Path) -> dict[str, Any]:
     """What belongs to an image."""
     return {
         "labels": _beside(image, ("labels", ".nii.gz")),

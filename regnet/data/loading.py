@@ -44,7 +44,7 @@ class EpochSampler(DistributedSampler):
         return samples if epoch == self.epoch else 0
 
     def __iter__(self) -> Iterator[Any]:
-        every = super().__iter__() if self.shuffle else range(self.rank, len(self.dataset), self.num_replicas)
+        every = super().__iter__() if self.shuffle else range(self.rank, len(self.dataset), self.num_replicas)  # type: ignore[arg-type]
         for index in islice(every, self.done, None):
             yield self.epoch, index
 
@@ -60,7 +60,7 @@ class ResumableLoader(DataLoader):
     batch_size: int
     _given = 0
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         self._given = self.sampler.done // self.batch_size
         for batch in super().__iter__():
             self._given += 1

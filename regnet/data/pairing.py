@@ -5,6 +5,7 @@ from typing import overload
 
 import numpy as np
 
+from regnet.data.rows import Rows
 from regnet.data.table import Pair, Row, Subject
 from regnet.errors import InputError
 
@@ -115,9 +116,9 @@ def has(rows: Sequence[Row], part: str) -> bool:
     """Whether any of the rows has ``labels``, or ``points``: of a pair, both."""
     if isinstance(rows, Pairing):
         return rows.has(part)
-    return any(
-        getattr(row, part)
-        if isinstance(row, Subject)
-        else getattr(row, f"moving_{part}") and getattr(row, f"fixed_{part}")
-        for row in rows
-    )
+    if not rows:
+        return False
+    names = (part,) if isinstance(rows[0], Subject) else (f"moving_{part}", f"fixed_{part}")
+    if isinstance(rows, Rows):
+        return rows.has(*names)
+    return any(all(getattr(row, name) for name in names) for row in rows)

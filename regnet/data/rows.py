@@ -1,6 +1,6 @@
 """Many rows, small in memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Generic, Protocol, TypeVar, overload
 
 import numpy as np
@@ -56,9 +56,15 @@ class Rows(Sequence[T_co], Generic[T_co]):
         for number in self._index.tolist():
             yield "" if column is None else self._cells(number)[column]
 
-    def where(self, name: str, wanted: Callable[[str], bool]) -> "Rows[T_co]":
-        """The rows whose cell in this column is wanted."""
-        return self._select(self._index[np.fromiter(map(wanted, self.column(name)), dtype=bool, count=len(self))])
+    def has(self, *names: str) -> bool:
+        """Whether any row has a cell in each of these columns."""
+        if any(self._make.column(name) is None for name in names):
+            return False
+        return any(all(cells) for cells in zip(*map(self.column, names), strict=True))
+
+    def select(self, keep: Sequence[bool]) -> "Rows[T_co]":
+        """The rows to keep; their cells stay where they are."""
+        return self._select(self._index[np.asarray(keep, dtype=bool)])
 
     def _select(self, index: np.ndarray) -> "Rows[T_co]":
         part = object.__new__(type(self))

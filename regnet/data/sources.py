@@ -10,14 +10,14 @@ from regnet.data.table import Row, read_table
 from regnet.errors import InputError
 
 
-class Source(Protocol):
+class Listing(Protocol):
     """Anything that lists images or pairs: :class:`regnet.data.Folder`, :class:`regnet.data.Bids`, or your own."""
 
     def read(self) -> Sequence[Row]:
         """The rows."""
 
 
-def read_rows(source: str | Path | Source, files: bool = True) -> Sequence[Row]:
+def read_rows(source: str | Path | Listing, files: bool = True) -> Sequence[Row]:
     """The images or pairs of a study.
 
     Args:

@@ -30,9 +30,18 @@ def spline_field(control: Tensor, shape: Sequence[int], spacing: float) -> Tenso
     return control.contiguous()
 
 
-def random_field(shape: Sequence[int], spacing: float, channels: int, generator: torch.Generator) -> Tensor:
-    """A smooth random field ``(1, channels, *shape)``: mean 0, deviation 1 at the control points' spacing."""
-    control = torch.randn(1, channels, *control_shape(shape, spacing), generator=generator)
+def random_field(
+    shape: Sequence[int],
+    spacing: float,
+    channels: int,
+    generator: torch.Generator,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """A smooth random field ``(1, channels, *shape)``: mean 0, deviation 1 at the control points' spacing.
+
+    The control points are drawn on the CPU, so the field is the same on every device, up to rounding.
+    """
+    control = torch.randn(1, channels, *control_shape(shape, spacing), generator=generator).to(device)
     # deviation of sum_k w_k b3(t - k) for independent normal w_k, averaged over t: (151/315) per axis in variance
     return spline_field(control, shape, spacing) / (151 / 315) ** (len(shape) / 2)
 

@@ -32,8 +32,8 @@ def split_rows(rows: Sequence[Row], shares: Mapping[str, float], seed: int = 0) 
     counts = {split: max(1, round(share * len(order))) for split, share in shares.items()}
     if sum(counts.values()) >= len(order):
         raise InputError(
-            f"data.split: {len(order)} people (or sets of pairs that share images) are too few for {dict(shares)}: give "
-            "the table a column 'split'"
+            f"data.split: {len(order)} people (or sets of pairs that share images) are too few for {dict(shares)}: "
+            "give the table a column 'split'"
         )
     names = [split for split, count in counts.items() for _ in range(count)]
     chosen = dict(zip(order, names, strict=False))

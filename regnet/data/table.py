@@ -137,8 +137,8 @@ def read_table(path: str | Path, files: bool = True) -> Rows[Pair] | Rows[Subjec
     if files:
         _check_files(path, header, cells, lines, (*images, *parts))
     name = "id" if paired else "subject"
-    column = header.index(name) if name in header else None
-    _check_unique(path, [(row[column] if column is not None else "") or _number(n) for n, row in enumerate(cells)])
+    ids = [row[header.index(name)] for row in cells] if name in header else [""] * len(cells)
+    _check_unique(path, [own or _number(n) for n, own in enumerate(ids)])
     if paired:
         return Rows(cells, _MakePair(path.parent, tuple(header)))
     return Rows(cells, _MakeSubject(path.parent, tuple(header)))

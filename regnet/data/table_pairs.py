@@ -2,9 +2,10 @@
 
 An item is a dictionary without a batch axis, as :mod:`regnet.data.datasets` describes, with ``source``
 ``(C + 1, *own)``, the moving image on its own voxels and where it counts, and ``matrix`` ``(D, D + 1)`` from voxels of
-the fixed grid to those (see :class:`regnet.models.Registration`): the loss interpolates the moving image once, whatever
-the two affines. ``fixed_mask`` ``(1, *spatial)`` is 1 where the fixed image and its mask reach; the moving mask is in
-``view`` and in the last channel of ``source``. ``moving_points``, ``fixed_points`` ``(K, D)``, voxels of the fixed grid.
+the fixed grid to those (see :class:`regnet.models.Registration`): so the loss interpolates the moving image once,
+whatever the two affines. ``fixed_mask`` ``(1, *spatial)`` is 1 where the fixed image and its mask reach; the moving
+mask is in ``view`` and in the last channel of ``source``. ``moving_points``, ``fixed_points`` ``(K, D)``: voxels of the
+fixed grid.
 """
 
 from collections.abc import Sequence
@@ -65,8 +66,8 @@ class TablePairs(Dataset[Sample]):
             raise InputError("the table has no rows for this split")
         images = isinstance(rows[0], Subject)
         self.rows: Sequence[Pair] = AllPairs(rows) if images else rows  # type: ignore[arg-type, assignment]
-        self.length = length or (len(self.rows.images) if isinstance(self.rows, Pairing) else len(self.rows))
-        self.length = min(self.length, len(self.rows)) if length is None else self.length
+        usual = len(self.rows.images) if isinstance(self.rows, Pairing) else len(self.rows)
+        self.length = min(usual, len(self.rows)) if length is None else length
         if not 1 <= self.length <= len(self.rows):
             raise InputError(f"data: {self.length} pairs an epoch are asked for, but there are {len(self.rows)}")
         self.spec = spec

@@ -77,8 +77,10 @@ def _on_ray(work: Callable[[Item], Any], items: Sequence[Item], jobs: int) -> It
     except ImportError as error:
         raise InputError("--engine ray needs Ray: pip install 'regnet[ray]'") from error
     address = os.environ.get("RAY_ADDRESS")
-    here = {} if address else {"num_cpus": jobs, "include_dashboard": False}
-    ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, **here)
+    if address:
+        ray.init(address=address, log_to_driver=False)
+    else:
+        ray.init(num_cpus=jobs, include_dashboard=False, log_to_driver=False)
     try:
         task = ray.remote(max_retries=_TRIES)(work)
         left, running = deque(range(len(items))), dict[Any, int]()

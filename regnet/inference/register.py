@@ -55,6 +55,8 @@ def find(
     model: LoadedModel | str | os.PathLike[str] | None = None,
     refine: int = 0,
     *,
+    finetune: int = 0,
+    seconds: float | None = None,
     init: str = "auto",
     initial_transform: Transform | None = None,
     moving_mask: Any = None,
@@ -76,6 +78,8 @@ def find(
             ``(*spatial)`` or ``(C, *spatial)`` and the voxel -> RAS mm affine. Any shapes, spacings and orientations.
         model: a loaded network, or the checkpoint or run folder to load it from; none: the affine map is the start.
         refine: optimiser steps on this pair after the network, over all levels; 0: none. The network's weights stay.
+        finetune: optimiser steps of a copy of the network on this pair, before it is asked; 0: none.
+        seconds: time for the fine-tuning and again for the refinement; default: as long as their steps take.
         init: what comes first. ``none``: the headers say where the images lie. ``centre``, ``moments``, ``rigid``,
             ``affine``: see :meth:`regnet.inference.affine.Aligner.align`. ``auto``: none where the headers overlap and
             the network was trained on images that lie over each other, else affine.
@@ -103,6 +107,8 @@ def find(
     device = check_device(device)
     check_init(init, initial_transform)
     start = initial_transform if isinstance(initial_transform, Affine) else None
+    if model is None and finetune > 0:
+        raise ValueError("fine-tuning needs a model")
     if model is None and refine < 1 and start is None and init in ("auto", "none"):
         raise ValueError("nothing to register with: give a model, a number of refinement steps, or an affine stage")
     loaded = model if model is None or isinstance(model, LoadedModel) else load_model(Path(model), trust=trust)
@@ -115,7 +121,17 @@ def find(
     placed = place(there, affine)
     nothing = Displacement.identity(here.grid.with_shape((1,) * here.grid.ndim))
     result, velocity = Result(affine, nothing, here.grid), None
+    common: dict[str, Any] = {
+        "moving_mask": None if there_mask is None else place(there_mask, affine),
+        "fixed_mask": here_mask,
+        "seconds": seconds,
+        "device": device,
+        "progress": progress,
+    }
     if loaded is not None:
+        if finetune > 0:
+            loaded = refinement.finetune(loaded, placed, here, finetune, **common, told=told)
+            common["progress"] = _after(finetune, progress)
         velocity, field = predict(loaded, placed, here, device, **told)
         back = None if velocity is None else Velocity(-velocity.flow, velocity.grid)
         spread = uncertainty(loaded, placed, here, draws, seed, device, **told) if draws else None
@@ -130,13 +146,17 @@ def find(
         # A stationary velocity goes on from the network's own; any other map stays as it is under the optimised one.
         velocity,
         result.deformation if loaded is not None and velocity is None else None,
-        moving_mask=None if there_mask is None else place(there_mask, affine),
-        fixed_mask=here_mask,
-        device=device,
-        progress=progress,
+        **common,
         **settings,
     )
     return replace(result, deformation=refined, reverse=None)
+
+
+def _after(done: int, progress: refinement.Progress | None) -> refinement.Progress | None:
+    """The same, told of steps that come after ``done`` others."""
+    if progress is None:
+        return None
+    return lambda step, steps, loss: progress(done + step, done + steps, loss)
 
 
 def _mask(source: Any, image: Image) -> Image | None:

@@ -20,13 +20,15 @@ class Objective(nn.Module):
             has none, is its share. A term that is None is left out, so that a config can switch one off.
 
     Raises:
-        ValueError: no term is left, or one is not a module.
+        ValueError: no term is left, one is not a module, or has a name that torch uses itself.
     """
 
     def __init__(self, terms: Mapping[str, nn.Module | None]) -> None:
         super().__init__()
         kept = {name: term for name, term in terms.items() if term is not None}
         for name, term in kept.items():
+            if hasattr(nn.ModuleDict, name) or "." in name:
+                raise ValueError(f"a loss term cannot be called {name!r}: torch uses that name; take another")
             if not isinstance(term, nn.Module):
                 raise ValueError(f"loss term {name!r} must be an nn.Module: got {type(term).__name__}")
         if not kept:

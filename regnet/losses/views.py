@@ -53,6 +53,8 @@ def reversed_view(outputs: Tensors, batch: Tensors) -> tuple[dict[str, Tensor], 
         back = outputs["inverse_displacement"]
     elif "velocity" in outputs:
         back = ops.integrate(-outputs["velocity"], bound="replicate")
+        if back.shape[2:] != batch["fixed"].shape[2:]:  # a velocity may be coarse
+            back = ops.resize_flow(back, batch["fixed"].shape[2:], bound="replicate")
     elif "swapped_displacement" in outputs:
         back = outputs["swapped_displacement"]
     else:

@@ -15,7 +15,7 @@ from regnet.io import read_checkpoint
 
 KEYS = (
     *("data", "model", "loss", "optimizer", "scheduler", "trainer", "callbacks", "logger", "paths"),
-    *("name", "seed", "objective", "direction", "ckpt_path", "init_from", "freeze", "test"),
+    *("name", "seed", "objective", "direction", "compile", "ckpt_path", "init_from", "freeze", "test"),
 )
 
 

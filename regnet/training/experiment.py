@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
+import torch._dynamo
 from lightning.pytorch.callbacks import ModelCheckpoint, ProgressBar, Timer
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 
@@ -57,6 +58,9 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
     elif config.get("init_from"):  # a configuration of an older version has not all keys
         warm_start(network, config["init_from"])
     freeze(network, config.get("freeze") or ())
+    if config.get("compile"):
+        with _blame("compile"):
+            network.compile(backend=_backend(config["compile"]))
 
     data = make(config["data"])
     spec = getattr(data, "spec", None)
@@ -108,6 +112,13 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
 
 def _resume(folder: Path) -> str:
     return f"regnet train --resume {shlex.quote(str(folder))}"
+
+
+def _backend(name: str) -> str:
+    known = torch._dynamo.list_backends(None)
+    if name not in known:
+        raise ValueError(f"no backend of torch.compile is called {name!r}: one of {', '.join(known)}")
+    return name
 
 
 @contextmanager

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import lightning.pytorch as pl
 import torch
@@ -12,10 +11,9 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 import regnet
-from regnet.errors import InputError
-from regnet.io import atomic_path
 from regnet.losses import Objective
 from regnet.models import Model
+from regnet.training.guard import check_gradient, check_loss
 from regnet.training.means import Means
 from regnet.training.measure import measure
 from regnet.training.told import what_is_told
@@ -109,11 +107,7 @@ class RegistrationModule(pl.LightningModule):
         Raises:
             InputError: it is not.
         """
-        if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
-            return  # half precision: its scaler passes over such a step and tries a smaller scale
-        gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
-        if gradients and not torch.stack([gradient.abs().max() for gradient in gradients]).isfinite().all():
-            self._stop(self._batch, "the gradient is not finite", "lower the learning rate, or check the images")
+        check_gradient(self, self._batch)
 
     def configure_optimizers(self) -> Any:
         """Optimiser of what is not frozen, and schedule where there is one."""
@@ -159,44 +153,24 @@ class RegistrationModule(pl.LightningModule):
         # What every process has by now is the same; Lightning does not know, and asks for `sync_dist`.
         self.log_dict(self._means[stage].take(), on_step=False, on_epoch=True, batch_size=1, sync_dist=True)
 
-    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+    def judge(self, batch: Batch, epoch: int | None) -> tuple[dict[str, Tensor], Tensor, dict[str, Tensor]]:
+        """What the model says of a batch in that epoch (None: in validation), the loss, and its terms."""
         own = batch.get("source"), batch.get("matrix")
-        told = what_is_told(self.model, batch, self.seed, self.current_epoch if stage == "train" else None)
+        told = what_is_told(self.model, batch, self.seed, epoch)
         outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own, **told)
         if isinstance(self.loss, Objective) and self.loss.wants_swap(outputs):
             outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"], **told)["displacement"]
-        total, terms = self.loss(outputs, batch)
-        self._check(total, batch, stage)
+        return outputs, *self.loss(outputs, batch)
+
+    def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
+        outputs, total, terms = self.judge(batch, self.current_epoch if stage == "train" else None)
+        check_loss(self, total, batch, together=stage == "train")
         if isinstance(self.loss, Objective):
             weighted = {f"weighted/{name}": value for name, value in self.loss.weighted(terms, outputs).items()}
             terms = {**terms, **weighted}
         values = {f"{stage}/{name}": value for name, value in {"loss": total, **terms}.items()}
         self._means[stage].add(values, len(batch["fixed"]))
         return outputs, total
-
-    def _check(self, total: Tensor, batch: Batch, stage: str) -> None:
-        """All processes stop together, in training, or the others would wait for one that has stopped."""
-        finite = bool(total.isfinite())
-        together = self.trainer.strategy.reduce_boolean_decision(finite) if stage == "train" else finite
-        if not finite:
-            pairs = ", ".join(map(str, batch.get("id", ["?"])))
-            self._stop(
-                batch,
-                f"the loss of pair {pairs} is {total.item()}",
-                "check the images of this pair, or lower the learning rate",
-            )
-        if not together:
-            raise InputError(f"epoch {self.current_epoch}, step {self.global_step}: another process has stopped")
-
-    def _stop(self, batch: Batch, found: str, remedy: str) -> NoReturn:
-        rank = f"_{self.global_rank}" if self.trainer.world_size > 1 else ""
-        path = Path(self.trainer.default_root_dir) / f"nan_batch{rank}.pt"
-        with atomic_path(path, overwrite=True) as temporary:
-            torch.save(dict(batch), temporary)
-        raise InputError(
-            f"epoch {self.current_epoch}, step {self.global_step}: {found}; training stops before the weights are "
-            f"lost: {remedy}; the batch is in {path}"
-        )
 
     def _assess(self, batch: Batch, stage: str) -> dict[str, Tensor]:
         outputs, _ = self._evaluate(batch, stage)

@@ -33,11 +33,9 @@ def what_is_told(model: Model, batch: Mapping[str, Any], seed: int, epoch: int |
     told = {}
     if model.regularity is not None:
         least, most = model.regularity
-        share = (
-            0.5
-            if epoch is None
-            else float(torch.rand((), generator=generator_of(seed, _REGULARITY, epoch, indices[0])))
-        )
+        share = 0.5
+        if epoch is not None:
+            share = float(torch.rand((), generator=generator_of(seed, _REGULARITY, epoch, indices[0])))
         told["regularity"] = fixed.new_full((len(fixed),), least + share * (most - least), dtype=torch.float32)
     if model.probabilistic and epoch is not None:
         draws = [torch.randint(2**62, (), generator=generator_of(seed, _DRAW, epoch, index)) for index in indices]

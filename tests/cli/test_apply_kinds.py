@@ -157,6 +157,7 @@ def test_vectors_of_no_stated_direction_are_refused(tmp_path: Path, capsys: pyte
     moving = save(tmp_path / "vectors.nii.gz", np.zeros((4, 5, 6, 3), np.float32), np.eye(4))
     words = ("apply", "--moving", moving, "--reference", moving, "--vectors", "rotation", "--out", tmp_path / "o.nii")
     assert "--space ras or lps" in refused(capsys, *words)
+    assert "--space ras or lps" in refused(capsys, *words, "-t", tmp_path / "a_field_that_is_not_read_first.nii.gz")
     assert "--space ras or lps" in refused(capsys, *words, "--space", "voxel")
     assert "--interp label" in refused(capsys, *words, "--space", "ras", "--interp", "label")
 

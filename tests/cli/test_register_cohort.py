@@ -8,8 +8,8 @@ import nibabel
 import numpy as np
 import pytest
 
-import regnet.inference.initial as initial
 from regnet.cli import register_cohort
+from regnet.inference import initial
 from regnet.inference.manifest import read_manifests
 from regnet.io import read_header, read_image, read_transform
 

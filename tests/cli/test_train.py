@@ -307,11 +307,15 @@ def test_weights_and_biases_works_offline_and_a_grid_makes_one_run_a_job(tmp_pat
     pytest.importorskip("wandb")
     words = [word for word in SMALL if not word.startswith("logger")]
     grid = ["optimizer.lr=1e-3,1e-4", f"hydra.sweep.dir={tmp_path}", "logger=wandb", "trainer.max_epochs=1"]
-    environment = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+    environment = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_DATA_DIR": str(tmp_path)}
     subprocess.run(process("-m", *words, *grid), check=True, cwd=tmp_path, env=environment, capture_output=True)
     runs = [list((tmp_path / job / "wandb").glob("offline-run-*")) for job in ("0", "1")]
     assert [len(each) for each in runs] == [1, 1]
     assert list(runs[0][0].rglob("*.png"))
+    for (run,), rate in zip(runs, (b"0.001", b"0.0001"), strict=True):
+        (record,) = run.glob("*.wandb")
+        kept = (b"config.yaml", b"checkpoints/best.ckpt", b"example/moved.nii.gz", b"train/weighted/smoothness", rate)
+        assert not [what for what in kept if what not in record.read_bytes()]
 
 
 def _table(folder: Path, spoil: bool = False) -> Path:

@@ -4,7 +4,7 @@ import lightning
 import pytest
 import torch
 
-from regnet.data import InputSpec, PairsData, Recipe, SyntheticData
+from regnet.data import Augmentation, InputSpec, PairsData, Recipe, SyntheticData
 from regnet.errors import InputError
 
 from .heads import grid_of, head, labels_of, save
@@ -141,3 +141,64 @@ def test_a_list_that_is_none_is_refused_by_name(name, value):
     settings = {"images": ["b.nii"], name: value}
     with pytest.raises(InputError, match=f"data.{name}"):
         SyntheticData(InputSpec(), **settings)
+
+
+def study(folder):
+    rows = "".join(f"s{n},{'ab'[n % 2]}.nii.gz,{'ab'[n % 2]}_labels.nii.gz,p{n // 2}\n" for n in range(8))
+    (folder / "images.csv").write_text("subject,image,labels,group\n" + rows)
+    return folder / "images.csv"
+
+
+def test_people_are_shared_out_and_their_images_paired_within_each_split(folder):
+    data = PairsData(study(folder), {"spacing": 8.0}, split={"val": 0.25, "test": 0.25}, pairing="within")
+    splits = {name: {pair.group or pair.id for pair in data.dataset(name).rows} for name in ("train", "val", "test")}
+    assert [len(found) for found in splits.values()] == [4, 2, 2]
+    people = {
+        name: {f"p{int(word[1:]) // 2}" for pair in found for word in pair.split("_to_")}
+        for name, found in splits.items()
+    }
+    assert not people["train"] & people["val"] and not people["val"] & people["test"]
+
+
+def test_the_length_of_an_epoch_and_of_the_validation_are_given_apart(folder):
+    data = PairsData(study(folder), {"spacing": 8.0}, split={"val": 0.5}, length=5, validation_length=2)
+    assert len(data.train_dataloader().dataset) == 5 and len(data.val_dataloader().dataset) == 2
+    assert len(data.dataset("train", training=True).rows) == 12
+
+
+@pytest.mark.filterwarnings("ignore:.*num_workers.*", "ignore:.*LeafSpec.*:FutureWarning")
+def test_training_is_augmented_and_cached_and_validation_stays_as_it_is(folder):
+    (folder / "pairs.csv").write_text("id,moving,fixed,split\none,a.nii.gz,b.nii.gz,train\ntwo,b.nii.gz,a.nii.gz,val\n")
+
+    def seen(augmentation):
+        data = PairsData(
+            folder / "pairs.csv", {"spacing": 8.0}, augmentation=augmentation, cache=str(folder / "cache"), seed=3
+        )
+        return fit(data, 2, folder)[0]
+
+    plain, augmented, again = seen(None), seen(Augmentation(shift_mm=9.0)), seen(Augmentation(shift_mm=9.0))
+    assert plain.trained[0] == plain.trained[1]
+    assert len({value for _, value in plain.trained + augmented.trained}) == 3  # another one every epoch
+    assert augmented.trained == again.trained
+    assert len(list((folder / "cache").glob("*/*.safetensors"))) == 6
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "a(1)", "数据"])
+def test_a_study_may_lie_in_a_folder_of_any_name(name, folder, tmp_path):
+    # case C-74, as far as it is about data: such a path is found, whatever the shell makes of it
+    there = tmp_path / name
+    there.mkdir()
+    for file in ("a.nii.gz", "b.nii.gz"):
+        (folder / file).rename(there / file)
+    (there / "pairs.csv").write_text("moving,fixed\na.nii.gz,b.nii.gz\n")
+    (batch,) = PairsData(str(there / "pairs.csv"), {"spacing": 8.0}, cache=str(there / "cache")).train_dataloader()
+    assert batch["moving"].shape == batch["fixed"].shape
+
+
+def test_a_relative_path_of_a_table_is_from_where_the_command_was_called(folder, monkeypatch):
+    # case C-67, as far as it is about data: images are named from the table's folder
+    (folder / "pairs.csv").write_text("moving,fixed\na.nii.gz,b.nii.gz\n")
+    monkeypatch.chdir(folder.parent)
+    data = PairsData(f"{folder.name}/pairs.csv", {"spacing": 8.0})
+    data.setup()
+    assert data.dataset("", "train").rows[0].moving[0].exists()

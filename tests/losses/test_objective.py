@@ -118,6 +118,12 @@ def test_what_a_conditional_model_was_told_multiplies_the_smoothness_terms_alone
     assert told == pytest.approx(float(2 * values["similarity"] + 0.25 * (plain - 2 * values["similarity"])))
 
 
+def test_a_name_that_torch_uses_is_refused() -> None:
+    for name in ("half", "a.b"):
+        with pytest.raises(ValueError, match=f"a loss term cannot be called '{name}'"):
+            Objective({name: MSE()})
+
+
 def test_a_conditional_model_without_a_term_to_tell_is_refused() -> None:
     outputs, batch = _pair()
     with pytest.raises(ValueError, match="a conditional model needs a term that makes a field smooth"):

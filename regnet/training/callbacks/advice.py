@@ -6,7 +6,6 @@ from statistics import median
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
-from torch import Tensor
 
 _log = logging.getLogger(__name__)
 _STILL = 0.1  # voxels
@@ -57,7 +56,13 @@ class Advice(Callback):
         self._lengths.clear()
 
     def on_validation_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: dict[str, Tensor], *_: Any, **__: Any
+        self,
+        trainer: Trainer,
+        pl_module: LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
     ) -> None:
         """How far voxels go on average."""
         self._lengths.append(float(outputs["displacement"].float().norm(dim=1).mean()))

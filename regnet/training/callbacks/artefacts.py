@@ -31,8 +31,8 @@ class Artefacts(Callback):
         self,
         trainer: Trainer,
         pl_module: LightningModule,
-        outputs: dict[str, Tensor],
-        batch: dict[str, Any],
+        outputs: Any,
+        batch: Any,
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
@@ -43,7 +43,7 @@ class Artefacts(Callback):
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Write, and hand over."""
-        if not trainer.is_global_zero or trainer.fast_dev_run:
+        if not trainer.is_global_zero or getattr(trainer, "fast_dev_run", False):
             return
         if self._pair:
             self._write_example()

@@ -1,5 +1,6 @@
 """Pictures of a validation pair for the loggers that take pictures."""
 
+import gc
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,7 @@ class Panels(Callback):
                 logger.experiment.add_image("val/panels", picture, trainer.global_step, dataformats="HWC")
             else:
                 logger.log_image("val/panels", [picture], step=trainer.global_step)
+        gc.collect()  # a figure is a cycle of objects: ten MB each would wait for Python to look for them
 
 
 def _takes_pictures(logger: Any) -> bool:

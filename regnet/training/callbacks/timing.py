@@ -37,8 +37,9 @@ class Timing(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Watch the networks, the model and the loss."""
         self._device = pl_module.device
-        networks = [part for name, part in pl_module.model.named_modules() if name.split(".")[-1] == "network"]
-        for name, parts in {"network": networks, "model": [pl_module.model], "loss": [pl_module.loss]}.items():
+        model: Any = pl_module.model
+        networks = [part for name, part in model.named_modules() if name.split(".")[-1] == "network"]
+        for name, parts in {"network": networks, "model": [model], "loss": [pl_module.loss]}.items():
             for part in parts:
                 self._watch(name, part)
         self._ended = time.perf_counter()
