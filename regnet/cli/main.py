@@ -23,6 +23,7 @@ VERBS = {
     "invert": "invert a transform and say how exactly",
     "jacobian": "map how a transform changes volumes",
     "evaluate": "measure transforms of a table of pairs",
+    "report": "make a page of results",
     "data": "check the files of a study",
     "export": "write a trained network to hand on",
     "info": "say what is installed and which compiled core runs",
