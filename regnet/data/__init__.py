@@ -8,7 +8,9 @@ from regnet.data.bids import Bids
 from regnet.data.cache import Cache
 from regnet.data.datasets import SyntheticPairs
 from regnet.data.folder import Folder
+from regnet.data.label_pairs import LabelPairs, LabelRecipe
 from regnet.data.loading import EpochSampler, collate
+from regnet.data.painting import Look
 from regnet.data.pairing import AllPairs, AtlasPairs, WithinGroups
 from regnet.data.prepare import Prepared, check_same_grid, prepare, prepare_labels
 from regnet.data.sample import sample_path
@@ -21,10 +23,10 @@ from regnet.data.table import Pair, Subject, read_pairs, read_table
 from regnet.data.table_pairs import TablePairs
 
 if TYPE_CHECKING:
-    from regnet.data.datamodule import PairsData, SyntheticData
+    from regnet.data.datamodule import PairsData, SynthesisData, SyntheticData
 
 # Loaded on first use: the data modules import lightning, which registration does not need.
-_LAZY = {"SyntheticData": "regnet.data.datamodule", "PairsData": "regnet.data.datamodule"}
+_LAZY = dict.fromkeys(("SyntheticData", "SynthesisData", "PairsData"), "regnet.data.datamodule")
 
 __all__ = [
     "AllPairs",
@@ -35,12 +37,16 @@ __all__ = [
     "EpochSampler",
     "Folder",
     "InputSpec",
+    "LabelPairs",
+    "LabelRecipe",
+    "Look",
     "Pair",
     "PairsData",
     "Prepared",
     "Recipe",
     "Source",
     "Subject",
+    "SynthesisData",
     "SyntheticData",
     "SyntheticPairs",
     "TablePairs",

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from lightning import LightningDataModule
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from regnet.data.augment import Augmentation
 from regnet.data.cache import Cache
 from regnet.data.datasets import SyntheticPairs
+from regnet.data.label_maps import read_label_maps
+from regnet.data.label_pairs import LabelPairs, LabelRecipe
 from regnet.data.loading import EpochSampler, ResumableLoader, collate
 from regnet.data.prepare import check_same_grid
 from regnet.data.sample import sample_path
@@ -137,6 +140,88 @@ class SyntheticData(_Pairs):
         self.setup()
         length = self.pairs if training else self.validation_pairs
         return SyntheticPairs(self._sources, self.spec, length, self.recipe, self.seed, training)
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        """Pairs that differ in every epoch."""
+        return self._loader(self.dataset(), training=True)
+
+    def val_dataloader(self) -> DataLoader[Any]:
+        """The fixed pairs."""
+        return self._loader(self.dataset(training=False), training=False)
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        """The fixed pairs."""
+        return self.val_dataloader()
+
+
+class SynthesisData(_Pairs):
+    """Pairs made of label maps or of random shapes, in looks that no scanner has: no image is needed.
+
+    Args:
+        spec: the input contract, or its plain values; with ``ndim`` 2, axial slices of volumes are used.
+        labels: files of label maps, 0 outside the brain; ``sample``: the tissue maps that ship with regnet; None:
+            random shapes only.
+        shape: of the pairs, voxels, one or one per axis.
+        pairs: per training epoch.
+        validation_pairs: the same in every epoch, never drawn in training.
+        shapes_share: of the pairs, those made of random shapes although there are maps.
+        recipe: how far the images of a pair differ, or its plain values.
+        batch_size: in training; validation takes one pair at a time.
+        num_workers: processes that make pairs; with 0, they are made on the training's device.
+        seed: of every draw.
+    """
+
+    def __init__(
+        self,
+        spec: InputSpec | Mapping[str, Any] | None = None,
+        labels: Sequence[str | Path] | str | None = None,
+        shape: int | Sequence[int] = 48,
+        pairs: int = 256,
+        validation_pairs: int = 8,
+        shapes_share: float = 0.5,
+        recipe: LabelRecipe | None = None,
+        batch_size: int = 1,
+        num_workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(spec, batch_size, num_workers, seed)
+        if self.spec.spacing is None:
+            raise InputError("data.spec.spacing: pairs made of label maps need one")
+        if isinstance(labels, str | Path) and labels != "sample":
+            raise InputError(f"data.labels: a list of files is needed, such as [{labels}], or sample")
+        self.labels = [sample_path(name) for name in _SAMPLE_LABELS] if labels == "sample" else list(labels or ())
+        self.shape = (shape,) * self.spec.ndim if isinstance(shape, int) else tuple(shape)
+        if len(self.shape) != self.spec.ndim or not all(isinstance(n, int) and n > 7 for n in self.shape):
+            raise InputError(f"data.shape: {self.spec.ndim} numbers of voxels, 8 or more, are needed, got {shape!r}")
+        self.pairs = pairs
+        self.validation_pairs = validation_pairs
+        self.shapes_share = shapes_share
+        self.recipe = recipe or LabelRecipe()
+        self._maps: list[Tensor] | None = None
+
+    def setup(self, stage: str | None = None) -> None:
+        """Read the label maps, once."""
+        if self._maps is None:
+            self._maps = read_label_maps(self.labels, self.spec, self.shape, _SLICE_HEIGHTS)
+
+    def dataset(self, training: bool = True) -> LabelPairs:
+        """The pairs of an epoch, or the fixed pairs for validation."""
+        self.setup()
+        assert self._maps is not None and self.spec.spacing is not None
+        length = self.pairs if training else self.validation_pairs
+        here = self.trainer is not None and self.num_workers == 0
+        device = self.trainer.strategy.root_device if here else "cpu"  # type: ignore[union-attr]
+        return LabelPairs(
+            self._maps,
+            self.shape,
+            self.spec.spacing,
+            length,
+            self.recipe,
+            self.shapes_share,
+            self.seed,
+            training,
+            device,
+        )
 
     def train_dataloader(self) -> DataLoader[Any]:
         """Pairs that differ in every epoch."""

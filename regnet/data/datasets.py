@@ -57,12 +57,22 @@ class SyntheticPairs(Dataset[Sample]):
         return self.length
 
     def __getitem__(self, key: Key) -> Sample:
-        epoch, index = _split(key, self.length)
+        draw, name, index = draw_of(key, self.length, self.training)
         source = self.sources[index % len(self.sources)]
-        draw = (_TRAINING, epoch, index) if self.training else (_VALIDATION, 0, index)
         sample: Sample = dict(synthetic_pair(source, self.spec, self.recipe, generator_of(self.seed, *draw)))
-        name = f"{epoch:04d}-{index:04d}" if self.training else f"val-{index:04d}"
         return {**sample, "id": f"{source.name}-{name}", "index": index}
+
+
+def draw_of(key: Key, length: int, training: bool) -> tuple[tuple[int, int, int], str, int]:
+    """Key of an item's draws, its name, and its index.
+
+    Raises:
+        IndexError: there is no such item.
+    """
+    epoch, index = _split(key, length)
+    if training:
+        return (_TRAINING, epoch, index), f"{epoch:04d}-{index:04d}", index
+    return (_VALIDATION, 0, index), f"val-{index:04d}", index
 
 
 def _split(key: Key, length: int) -> tuple[int, int]:
