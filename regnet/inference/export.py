@@ -21,7 +21,7 @@ from regnet.models.model import Model
 from regnet.ops.plain import kernels
 
 INPUTS, OUTPUT = ("moving", "fixed"), "displacement"
-_OLDEST = (2, 6)  # the torch whose exporters take a program
+_OLDEST = "2.6"  # the torch whose exporters take a program
 _TOLERANCE = 1e-4  # voxels, or of the largest displacement where that is more
 
 
@@ -41,7 +41,9 @@ def describe_model(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]
     """
     file = find_weights(Path(path))
     weights, known = read_weights(file)
-    about = {name: known[name] for name in ("model", "spec", "regnet", "epoch", "metrics") if name in known}
+    about: dict[str, Any] = {
+        name: known[name] for name in ("model", "spec", "regnet", "epoch", "metrics") if name in known
+    }
     if "epoch" in about and "metrics" not in about:
         about["metrics"] = _measured(file.parent.parent, about["epoch"])
     return weights, about
@@ -49,7 +51,7 @@ def describe_model(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]
 
 def _measured(run: Path, epoch: int) -> dict[str, float]:
     """The validation of an epoch, as a run's ``csv/`` has it."""
-    found = {}
+    found: dict[str, float] = {}
     for table in sorted(run.glob("csv/*/metrics.csv"), key=lambda table: table.stat().st_mtime):
         with table.open(encoding="utf-8", newline="") as stream:
             rows = [row for row in DictReader(stream) if row.get("epoch") == str(epoch)]
@@ -84,7 +86,7 @@ def program(loaded: LoadedModel, shape: Sequence[int]) -> ExportedProgram:
     spec = loaded.spec
     if len(shape) != spec.ndim or min(shape) < 1:
         raise InputError(f"--shape: {loaded.path} takes {spec.ndim}-D images, so {spec.ndim} sizes, got {list(shape)}")
-    if TorchVersion(torch.__version__) < _OLDEST:
+    if TorchVersion(torch.__version__) < TorchVersion(_OLDEST):
         raise InputError(f"--to onnx and torch need torch 2.6 or newer; this is {torch.__version__}")
     network = _Field(loaded.model).eval()
     try:
