@@ -8,7 +8,7 @@ ARGS ?=
 # One thread for each of several processes; the tests of the threads set their own number.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8
 
-.PHONY: demo test test-exhaustive bench bench-registration bench-apply bench-losses ablation lint format build clean
+.PHONY: demo study test test-exhaustive bench bench-registration bench-apply bench-losses ablation lint format build clean
 
 demo: build
 	$(BIN)/python tools/demo.py $(ARGS)
@@ -18,6 +18,9 @@ test: build
 
 test-exhaustive: build
 	$(TESTS) -m exhaustive $(ARGS)
+
+study: build
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash tools/study.sh $(ARGS)
 
 bench: build
 	$(BIN)/python benchmarks/ops.py $(ARGS)

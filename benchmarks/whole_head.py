@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from omegaconf import OmegaConf
@@ -41,7 +42,7 @@ def write_network(out: Path) -> None:
     """The default network, its weights random, as a training run leaves it."""
     whole = OmegaConf.create({"data": {"spec": {"ndim": 3}}})
     whole.model = OmegaConf.load(config_dir() / "model" / "unet_velocity.yaml")
-    model = OmegaConf.to_container(whole, resolve=True)["model"]  # type: ignore[index]
+    model = cast(dict[str, Any], OmegaConf.to_container(whole, resolve=True))["model"]
     torch.manual_seed(0)
     weights = {f"model.{name}": value for name, value in build(model).state_dict().items()}
     about = {"model": model, "spec": InputSpec(ndim=3).to_dict(), "regnet": "0.1.0"}

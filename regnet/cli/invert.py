@@ -63,8 +63,11 @@ def _tell(found: Inverse, transform: Transform, moving: Image, tolerance: float)
         f"forward after inverse misses by {mean:.2g} mm on average, {most:.2g} mm at most "
         f"({mean / voxel:.2g} and {most / voxel:.2g} voxels)"
     )
-    if not bool(found.found.all()):
-        print(f"no inverse within {tolerance:g} voxels at {_where(~found.found[0], moving.grid)} of the moving image")
+    for missed, why in ((found.leaves, ", which come from beyond the field's grid"), (~found.leaves, "")):
+        missed = missed & ~found.found
+        if bool(missed.any()):
+            where = _where(missed[0], moving.grid)
+            print(f"no inverse within {tolerance:g} voxels at {where} of the moving image{why}")
     home = transform.home or moving.grid
     folded = determinant(transform, home)[0] <= 0
     if bool(folded.any()):

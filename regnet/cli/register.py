@@ -47,7 +47,9 @@ def add_parser(subparsers: Any) -> None:
         "--moving", type=Path, nargs="+", help="image to deform: .nii, .nii.gz, .mgz, .png, .tif; several are channels"
     )
     parser.add_argument("--fixed", type=Path, nargs="+", help="image to deform it to; its grid is the outputs'")
-    parser.add_argument("--model", default="none", help="run folder or checkpoint of a trained network; default: none")
+    parser.add_argument(
+        "--model", default="none", help="run folder, checkpoint or model file of a trained network; default: none"
+    )
     parser.add_argument(
         "--refine",
         type=int,
@@ -200,6 +202,8 @@ def run(args: argparse.Namespace) -> int:
                 progress=lambda done, _, loss: tell(done, f"loss {loss:.4f}"),
             )
         write_files(files, result, moving, fixed, labels, args.background, args.total)
+    if model is not None:
+        print(f"model: {model.path} (sha256 {model.sha256[:16]})")
     _summary(result, fixed, files, time.perf_counter() - began)
     return 0
 

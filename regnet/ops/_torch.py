@@ -61,6 +61,11 @@ def _points(
 
 def sample(coeff: Tensor, coords: Tensor, matrix: Tensor | None, k: int, *how: Any) -> Tensor:
     """``regnet::sample``: (N, C, *in), (N, D, *out) -> (N, C, D^k, *out)."""
+    return sampled(coeff, coords, matrix, k, *how).clone()  # autograd forbids that an operator returns a view
+
+
+def sampled(coeff: Tensor, coords: Tensor, matrix: Tensor | None, k: int, *how: Any) -> Tensor:
+    """``sample`` without a change to any tensor, as tracers want it."""
     relative, order, bound, extrapolate = how
     batch, channels, *shape = coeff.shape
     sums: dict[tuple[int, ...], Any] = {}
@@ -70,12 +75,10 @@ def sample(coeff: Tensor, coords: Tensor, matrix: Tensor | None, k: int, *how: A
         values = torch.where(counts, grid.gather(2, index.expand(-1, channels, -1)), 0)
         for degrees, weight in weights.items():
             sums[degrees] = values * weight + sums.get(degrees, 0)
-    # Filled through a view: autograd forbids that an operator returns one.
-    out = coeff.new_empty([batch, channels, *[len(shape)] * k, *coords.shape[2:]])
-    flat = out.view(batch, channels, len(shape) ** k, x.shape[2])
-    torch.stack([sums[degrees] for degrees in _entries(len(shape), k)], 2, out=flat)
-    flat.masked_fill_(~view[:, None], 0).masked_fill_(nowhere[:, None], 0 if extrapolate & _SILENT else math.nan)
-    return out
+    flat = torch.stack([sums[degrees] for degrees in _entries(len(shape), k)], 2)
+    flat = torch.where(view[:, None], flat, 0)
+    flat = torch.where(nowhere[:, None], 0 if extrapolate & _SILENT else math.nan, flat)
+    return flat.reshape([batch, channels, *[len(shape)] * k, *coords.shape[2:]])
 
 
 def scatter(value: Tensor, coords: Tensor, matrix: Tensor | None, shape: list[int], k: int, *how: Any) -> Tensor:

@@ -13,6 +13,11 @@ from regnet.ops._torch_taps import taps
 
 def lattice(image: Tensor, out: Tensor, shape: list[int], *rest: Any) -> None:
     """``regnet::lattice``: a spline along every axis at ``(scale p / spacing + offset) / divisor``, or the adjoint."""
+    out.copy_(on_lattice(image, shape, *rest))
+
+
+def on_lattice(image: Tensor, shape: list[int], *rest: Any) -> Tensor:
+    """``lattice`` without a change to any tensor, as tracers want it."""
     *per_axis, adjoint = rest
     for axis, (order, bound, spacing, scale, offset, divisor) in enumerate(zip(*per_axis, strict=True), start=2):
         nodes, samples = (shape[axis - 2], image.shape[axis])[:: 1 if adjoint else -1]
@@ -22,9 +27,9 @@ def lattice(image: Tensor, out: Tensor, shape: list[int], *rest: Any) -> None:
         for index, _, (weight,) in taps(x, nodes, order, bound, 0):
             w = weight.to(image.dtype).reshape(-1, *[1] * (image.ndim - axis - 1))
             values = torch.where(w != 0, (image if adjoint else image.index_select(axis, index)) * w, 0)
-            moved = moved.index_add_(axis, index, values) if adjoint else moved.add_(values)
+            moved = moved.index_add(axis, index, values) if adjoint else moved + values
         image = moved
-    out.copy_(image)
+    return image
 
 
 def prefilter(image: Tensor, out: Tensor, order: list[int], bound: list[int], adjoint: bool) -> None:

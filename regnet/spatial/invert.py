@@ -14,7 +14,7 @@ from regnet.spatial.points import unmap_points
 from regnet.spatial.transform import Transform
 from regnet.spatial.velocity import Velocity
 
-_EDGE = 0.55  # voxels from the outer centres to where a field ends
+_EDGE = 0.54  # voxels from the outer centres: a hair before a field ends, where a search from beyond gets stuck
 _SLAB = 1 << 21  # voxels at a time
 _POINTS = 1 << 18  # of those that are solved for one by one
 _STEPS, _FEW = 6, 1e-2  # steps of whole slabs, until so few voxels are left

@@ -44,7 +44,10 @@ def grid(space: Space) -> Sequence[dict[str, str]]:
 
 def to_plain(space: Space) -> dict[str, Any]:
     """A space as JSON holds it."""
-    return {key: {**asdict(each), "kind": type(each).__name__} for key, each in space.items()}
+    kinds = {key: {**asdict(each), "kind": type(each).__name__} for key, each in space.items()}
+    return {
+        key: {name: list(v) if isinstance(v, tuple) else v for name, v in each.items()} for key, each in kinds.items()
+    }
 
 
 def from_plain(plain: Mapping[str, Any]) -> dict[str, Choice | Interval]:

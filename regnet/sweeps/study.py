@@ -1,6 +1,7 @@
 """Optuna, which chooses what to try next; its study lies in an SQLite file beside the trials."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ try:
     import optuna
 except ImportError as error:
     raise InputError("a search needs Optuna: pip install 'regnet[sweep]'") from error
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 SAMPLERS = ("tpe", "nsga2")
 FILE = "study.db"
@@ -29,7 +32,6 @@ def open_study(folder: Path, sampler: str, seed: int, objectives: int) -> optuna
         seed: of its draws; a study that goes on draws anew.
         objectives: how many costs, all minimised.
     """
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = _storage(folder)
     study = optuna.create_study(
         storage=storage,
@@ -89,7 +91,7 @@ def is_hopeless(folder: Path, number: int, epoch: int, cost: float, prune_after:
 
 
 def importances(trials: Sequence[Trial], space: Space, objective: int = 0) -> dict[str, float]:
-    """How much of the spread of a cost each key explains, by fANOVA (Hutter et al., ICML 2014): 0 to 1.
+    """How much of the spread of a cost each key explains, by PED-ANOVA (Watanabe et al., IJCAI 2023): 0 to 1.
 
     Too few trials (below four), or trials that are all alike, explain nothing: empty.
     """
@@ -102,7 +104,9 @@ def importances(trials: Sequence[Trial], space: Space, objective: int = 0) -> di
     spread = {trial.value for trial in study.trials}
     if len(trials) < 4 or len(spread) < 2 or not space:
         return {}
-    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
     return dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
 
 

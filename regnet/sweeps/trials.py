@@ -1,7 +1,7 @@
 """The trials of a sweep on disk: a folder each, numbered, with ``trial.json``, whatever was used to choose them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,15 +77,14 @@ def best(trials: Iterable[Trial]) -> Trial | None:
     return min(done, key=lambda trial: next(iter(trial.costs.values())), default=None)
 
 
-def pareto(trials: Iterable[Trial]) -> list[Trial]:
-    """The finished trials that no other beats in one cost without being worse in another."""
-    done = [trial for trial in trials if trial.state == "done"]
-    points = [tuple(trial.costs.values()) for trial in done]
+def pareto(points: Mapping[int, Sequence[float]]) -> list[int]:
+    """The numbers of the points that no other beats in one cost without being worse in another."""
 
     def beaten(point: tuple[float, ...]) -> bool:
-        return any(other != point and all(a <= b for a, b in zip(other, point, strict=True)) for other in points)
+        others = map(tuple, points.values())
+        return any(other != point and all(a <= b for a, b in zip(other, point, strict=True)) for other in others)
 
-    return [trial for trial, point in zip(done, points, strict=True) if not beaten(point)]
+    return [number for number, point in points.items() if not beaten(tuple(point))]
 
 
 def read_sweep(folder: Path) -> dict[str, Any]:

@@ -88,13 +88,26 @@ def estimate(loss: Callable[[Batch], Tensor], batch: Batch, parameters: Sequence
         with Held() as counter:
             step(part)
         held.append(counter.most)
-    start = time.perf_counter()
-    step(parts[1])
-    _wait()
-    seconds = time.perf_counter() - start
-    few, many, all_of_them = (math.prod(part["fixed"].shape[2:]) for part in (*parts, batch))
-    slope = (held[1] - held[0]) / (many - few) if many > few else 0.0
-    return Cost(held[1] + slope * (all_of_them - many), seconds * all_of_them / many)
+    spent = [_shortest(lambda part=part: step(part)) for part in parts]  # type: ignore[misc]
+    few, many, whole_many = (math.prod(part["fixed"].shape[2:]) for part in (*parts, batch))
+
+    def carried(small: float, large: float) -> float:
+        """The line through both crops, at the whole."""
+        return large if many == whole_many else large + (large - small) / (many - few) * (whole_many - many)
+
+    return Cost(carried(*held), carried(*spent))
+
+
+def _shortest(call: Callable[[], None]) -> float:
+    """Seconds, the less of two calls: what else runs on the machine only makes them longer."""
+    seconds = []
+    for _ in range(2):
+        start = time.perf_counter()
+        call()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def crop_shape(shape: Sequence[int], share: float) -> list[int]:
@@ -116,8 +129,3 @@ def state_tensors(optimizer: Callable[[Iterable[nn.Parameter]], Optimizer]) -> i
     trial = optimizer([weight])
     trial.step()
     return sum(isinstance(value, Tensor) and value.shape == weight.shape for value in trial.state[weight].values())
-
-
-def _wait() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()

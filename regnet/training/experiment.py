@@ -153,9 +153,10 @@ def _fit(
     if objective not in logged:
         raise InputError(f"objective: no {objective!r} was logged, only {', '.join(sorted(logged))}")
     values = {name: float(value) for name, value in logged.items()}
-    for timer in (callback for callback in trainer.callbacks if isinstance(callback, Timer)):
+    callbacks: list[Any] = trainer.callbacks  # type: ignore[attr-defined]
+    for timer in (callback for callback in callbacks if isinstance(callback, Timer)):
         values["seconds"] = timer.time_elapsed("train")  # over all the parts of a run that was cut off
-    if any(isinstance(callback, Pruning) and callback.pruned for callback in trainer.callbacks):
+    if any(isinstance(callback, Pruning) and callback.pruned for callback in callbacks):
         values["pruned"] = 1.0
     return values
 

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from regnet import metrics, ops
+from regnet.losses import landmark_distance
 
 
 def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str, float]:
@@ -16,12 +17,14 @@ def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str
     Args:
         outputs: ``displacement`` ``(N, D, *spatial)``, voxels.
         batch: ``fixed`` ``(N, C, *spatial)``, ``spacing`` ``(N, D)`` mm, and what there is of ``moving_labels``,
-            ``fixed_labels`` ``(N, 1, *spatial)`` and the true ``flow`` ``(N, D, *spatial)``.
+            ``fixed_labels`` ``(N, 1, *spatial)``, ``moving_points``, ``fixed_points`` ``(N, K, D)`` in voxels, and the
+            true ``flow`` ``(N, D, *spatial)``.
 
     Returns:
         ``folding`` (fraction of the foreground where the map folds), ``ndv`` (non-diffeomorphic volume over the
         foreground's) and ``sdlogj`` in the foreground; ``dice`` (mean over the labels, warped nearest) where both
-        images have labels; ``epe`` (mean distance to the true field in the foreground, mm) where it is known.
+        images have labels; ``tre`` (mean distance of landmarks, mm) where both have landmarks; ``epe`` (mean distance
+        to the true field in the foreground, mm) where it is known.
     """
     values: dict[str, list[float]] = defaultdict(list)
     for n in range(len(batch["fixed"])):
@@ -39,4 +42,8 @@ def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str
             overlap = metrics.dice(moved, batch["fixed_labels"][n : n + 1])
             if overlap:  # a pair without any label says nothing
                 values["dice"].append(fmean(overlap.values()))
+        if "moving_points" in batch and "fixed_points" in batch:
+            moving, fixed = (batch[name][n : n + 1] for name in ("moving_points", "fixed_points"))
+            if fixed.isfinite().all(2).any():  # nor does one without landmarks
+                values["tre"].append(float(landmark_distance(flow, moving, fixed, batch["spacing"][n : n + 1])))
     return {name: fmean(each) for name, each in values.items()}

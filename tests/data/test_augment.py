@@ -4,8 +4,11 @@ import random
 
 import pytest
 import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
 
 from regnet import ops
+from regnet.config import config_dir
 from regnet.data.augment import Augmentation
 from regnet.data.pose import random_pose
 
@@ -140,8 +143,8 @@ def test_draws_are_functions_of_seed_epoch_and_sample_and_disturb_no_generator()
 
 
 def test_layers_of_cornucopia_change_the_intensities_of_both_images():
-    cornucopia = pytest.importorskip("cornucopia")
-    layers = cornucopia.RandomMulFieldTransform(shape=4, vmax=0.5, symmetric=1)
+    pytest.importorskip("cornucopia")
+    layers = instantiate(OmegaConf.load(config_dir() / "data" / "augmented.yaml").augmentation.intensity)
     batch = batch_of((9, 11, 10), channels=1)
     found = Augmentation(intensity=layers)(batch, seed=0)
     again = Augmentation(intensity=layers)(batch, seed=0)

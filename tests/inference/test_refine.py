@@ -65,7 +65,7 @@ def test_a_network_s_velocity_is_where_it_starts() -> None:
     image = head(grid, radius=8)
     found = refine(image, image, spec(2), 2, velocity, learning_rate=0.0).on(grid)
     expected = ops.integrate(velocity.flow[None], steps=7, bound="replicate")[0]
-    inside = (slice(None), slice(3, -3), slice(3, -3))  # the velocity is kept on voxels twice as long
+    inside = (slice(None), slice(3, -3), slice(3, -3))  # the velocity is kept on longer voxels
     torch.testing.assert_close(found.flow[inside], expected[inside], atol=0.04, rtol=0)
 
 
@@ -99,7 +99,7 @@ def test_the_levels_share_out_all_steps_and_stay_affordable(steps: int, shape: t
     levels = schedule(centred(shape), steps)
     assert sum(count for _, count in levels) == steps
     assert [spacing for spacing, _ in levels] == sorted((spacing for spacing, _ in levels), reverse=True)
-    assert centred(shape).with_spacing(levels[-1][0]).voxels <= 2.2e6
+    assert centred(shape).with_spacing(levels[-1][0]).voxels <= 2.9e6
 
 
 def test_no_step_at_all_is_refused() -> None:

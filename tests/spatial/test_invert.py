@@ -109,3 +109,12 @@ def test_voxels_that_come_from_beyond_the_field_are_told_apart() -> None:
     assert found.found.all()
     assert found.leaves[0].all(dim=1).nonzero().flatten().tolist() == [0, 1]
     assert int(found.leaves.sum()) == 2 * 7
+
+
+def test_what_a_field_that_ends_does_not_reach_comes_from_beyond_it() -> None:
+    grid = Grid((12, 7), torch.eye(3))
+    flow = torch.full((2, *grid.shape), 0.0)
+    flow[0] = 2.0
+    found = invert(Displacement(flow, grid, "identity"), grid)  # as ITK has it: nothing is mapped to the first voxels
+    assert not found.found[0, 0].any()
+    assert bool((found.found | found.leaves).all())

@@ -37,3 +37,15 @@ def test_no_field_leaves_the_displacement_as_error_in_mm_and_the_overlap_as_it_w
 def test_what_is_not_known_is_not_told():
     batch = {name: value for name, value in _batch().items() if name in ("fixed", "spacing")}
     assert measure({"displacement": torch.zeros(2, 2, 12, 10)}, batch) == REGULAR
+
+
+def test_landmarks_give_their_mean_distance_in_mm_and_pairs_without_any_say_nothing():
+    batch = _batch()
+    points = torch.tensor([[3.0, 4.0], [8.0, 2.0]]).expand(2, 2, 2).clone()
+    batch["fixed_points"], batch["moving_points"] = points, points + torch.tensor([1.0, 0.0])
+    still = {"displacement": torch.zeros(2, 2, 12, 10)}
+    assert measure(still, batch)["tre"] == pytest.approx(2.5)
+    batch["fixed_points"][1] = torch.nan  # collate pads with it
+    assert measure(still, batch)["tre"] == pytest.approx(2.0)
+    batch["fixed_points"][0] = torch.nan
+    assert "tre" not in measure(still, batch)

@@ -19,8 +19,8 @@ from regnet.losses import Objective
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
 
-# The finest level has at most this many voxels over the whole field of view: 1.5 mm for a head scanned at 1 mm.
-_FINEST_VOXELS = 2_100_000
+# The finest level has at most this many voxels over the whole field of view: 1.4 mm for a head scanned at 1 mm.
+_FINEST_VOXELS = 2_800_000
 # What share of the steps each level gets, coarse to fine. Coarse steps cost an eighth and do most of the moving.
 SHARES = (0.6, 0.4)
 # A level is left out where an axis would have fewer voxels than this.

@@ -16,7 +16,7 @@ from regnet.spatial.transform import Transform
 from regnet.spatial.velocity import Velocity
 
 # Image voxels between the nodes of either.
-_COARSER = 2
+_COARSER = 1.5
 _KNOTS = 3
 _SQUARINGS = 5
 # The last exponential is taken with this many squarings more than the optimiser's: it is done once.
@@ -40,7 +40,7 @@ class Map(Protocol):
 
 
 class VelocityMap:
-    """The exponential of a velocity on voxels twice as long as the images': an eighth of the work, and smoother.
+    """The exponential of a velocity on voxels half as long again as the images': a third of the work, and smoother.
 
     Args:
         grid: of the images.

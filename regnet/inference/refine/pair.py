@@ -29,7 +29,7 @@ def refine(
     objective: Objective | None = None,
     window: int = 5,
     smoothness: float = 0.5,
-    learning_rate: float = 0.1,
+    learning_rate: float = 0.15,
     seconds: float | None = None,
     device: torch.device | str = "cpu",
     progress: Progress | None = None,
@@ -47,7 +47,7 @@ def refine(
         velocity: a stationary velocity to start from, on any grid, in voxels of that grid per unit time; default: zero.
         start: a map (fixed -> moving) that stays as it is under the optimised one; default: the identity.
         moving_mask, fixed_mask: images on the same grids; what is 0 there does not count in the similarity.
-        on: what is optimised: a "velocity" whose exponential is the deformation, invertible, on voxels twice the
+        on: what is optimised: a "velocity" whose exponential is the deformation, invertible, on voxels 1.5 times the
             level's; or the "control" points of a cubic B-spline, one every three voxels. A ``velocity`` to start from
             then stays under them.
         objective: what is minimised, of any terms of ``regnet.losses`` that read the images or the field; default:
