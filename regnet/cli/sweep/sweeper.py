@@ -53,8 +53,8 @@ class Sweep(Sweeper):
             if key not in _OPTIONS:
                 hint = "the place is hydra.sweeper.params" if key == "search_space" else f"known: {', '.join(_OPTIONS)}"
                 raise InputError(f"config: unknown key 'hydra.sweeper.{key}': {hint}")
-        self.hydra_context = hydra_context
-        self.config = config
+        self.hydra_context: HydraContext = hydra_context
+        self.config: DictConfig = config
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
@@ -128,9 +128,9 @@ class Sweep(Sweeper):
             returned = [error] * len(batch)
         wrong = [self._judge(trial, job) for trial, job in zip(batch, returned, strict=True)]
         write_results(self.folder, read_trials(self.folder).values())
-        for error in wrong:
-            if error:
-                raise error
+        for mistake in wrong:
+            if mistake:
+                raise mistake
 
     def _own_words(self, trial: Trial) -> list[str]:
         words = [f"hydra.sweep.subdir={trial.number}"]
