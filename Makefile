@@ -6,7 +6,7 @@ BIN := .venv/bin
 export REGNET_CUDA ?= $(shell nvidia-smi -L >/dev/null 2>&1 && echo AUTO || echo OFF)
 ARGS ?=
 # One thread for each of several processes; the tests of the threads set their own number.
-TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8
+TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist worksteal
 
 .PHONY: demo study test test-exhaustive bench bench-registration bench-apply bench-losses ablation lint format build clean
 

@@ -33,6 +33,7 @@ def test_the_layout_and_what_is_kept_change_no_number(name, switch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*Dynamo.*", "ignore:The .grad attribute of a Tensor")  # torch.compile's own
 def test_all_switches_together_train(tmp_path, capsys):
     switches = ["model.network.checkpointing=true", "model.network.channels_last=false", "trainer.precision=bf16-mixed"]
     assert regnet("train", *SMALL, *switches, "compile=aot_eager", f"hydra.run.dir={tmp_path}") == 0
