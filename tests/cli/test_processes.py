@@ -55,7 +55,8 @@ def test_a_grid_of_jobs_of_two_processes_has_the_losses_of_one_process(tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert not list(place.iterdir())
-    assert sorted(path.name for path in (tmp_path / "grid").iterdir()) == ["0", "1", "multirun.yaml", "results.json", "sweep.json"]
+    files = ["0", "1", "multirun.yaml", "results.json", "sweep.json"]
+    assert sorted(path.name for path in (tmp_path / "grid").iterdir()) == files
     assert done.stdout.count("val/loss ") == 2  # one process speaks
     for job, rate in (("0", 1e-2), ("1", 1e-3)):
         folder = tmp_path / "grid" / job

@@ -11,8 +11,9 @@ from torch import Tensor
 Progress = Callable[[int, int, float], None]
 """Called after every step with the steps done, the steps in all and the loss."""
 
-# A plateau: so many evaluations in turn won less than this share of all that was won since the beginning. Adam's steps are
-# of one length however near the best point is, so there it goes back to that point, and on in shorter steps, so many times.
+# A plateau: so many evaluations in turn won less than this share of all that was won since the beginning. Adam's steps
+# are of one length however near the best point is; so there it goes back to that point and on in shorter steps, this
+# many times.
 _PATIENCE = 5
 _WORTHWHILE = 0.005
 _SHORTER = 0.3
