@@ -17,7 +17,7 @@ Progress = Callable[[int, int, float], None]
 _PATIENCE = 5
 _WORTHWHILE = 0.005
 _SHORTER = 0.3
-_TIMES = 3
+_TIMES = 2
 
 
 @dataclass(frozen=True)
