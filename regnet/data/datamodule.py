@@ -1,6 +1,7 @@
 """Lightning data modules: synthetic pairs of a few brains, and pairs of a table."""
 
 import logging
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,27 @@ class _Pairs(LightningDataModule):
         )
 
 
-class SyntheticData(_Pairs):
+class _Drawn(_Pairs):
+    """Pairs that are drawn, not read: new ones in every epoch, and fixed ones to judge by."""
+
+    @abstractmethod
+    def dataset(self, training: bool = True) -> Dataset[Any]:
+        """The pairs of an epoch, or the fixed pairs for validation."""
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        """Pairs that differ in every epoch."""
+        return self._loader(self.dataset(), training=True)
+
+    def val_dataloader(self) -> DataLoader[Any]:
+        """The fixed pairs."""
+        return self._loader(self.dataset(training=False), training=False)
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        """The fixed pairs."""
+        return self.val_dataloader()
+
+
+class SyntheticData(_Drawn):
     """Synthetic pairs of a few brains, by default the two that ship with regnet.
 
     Args:
@@ -141,20 +162,8 @@ class SyntheticData(_Pairs):
         length = self.pairs if training else self.validation_pairs
         return SyntheticPairs(self._sources, self.spec, length, self.recipe, self.seed, training)
 
-    def train_dataloader(self) -> DataLoader[Any]:
-        """Pairs that differ in every epoch."""
-        return self._loader(self.dataset(), training=True)
 
-    def val_dataloader(self) -> DataLoader[Any]:
-        """The fixed pairs."""
-        return self._loader(self.dataset(training=False), training=False)
-
-    def test_dataloader(self) -> DataLoader[Any]:
-        """The fixed pairs."""
-        return self.val_dataloader()
-
-
-class SynthesisData(_Pairs):
+class SynthesisData(_Drawn):
     """Pairs made of label maps or of random shapes, in looks that no scanner has: no image is needed.
 
     Args:
@@ -222,18 +231,6 @@ class SynthesisData(_Pairs):
             training,
             device,
         )
-
-    def train_dataloader(self) -> DataLoader[Any]:
-        """Pairs that differ in every epoch."""
-        return self._loader(self.dataset(), training=True)
-
-    def val_dataloader(self) -> DataLoader[Any]:
-        """The fixed pairs."""
-        return self._loader(self.dataset(training=False), training=False)
-
-    def test_dataloader(self) -> DataLoader[Any]:
-        """The fixed pairs."""
-        return self.val_dataloader()
 
 
 class PairsData(_Pairs):
