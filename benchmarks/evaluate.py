@@ -1,14 +1,17 @@
 """What measuring a pair costs, by stage: a 1 mm head of 160×192×224 voxels with 108 labels, made on the spot.
 
-Usage: ``python benchmarks/evaluate.py [--shape 160 192 224] [--threads 1 2] [--repeats 3]``
+Usage: ``python benchmarks/evaluate.py [--shape 160 192 224] [--threads 1 2] [--repeats 3] [--cohort 0]``
 
 "reading" is the two images, the two label maps and the map from their files, ".nii.gz"; "evaluate" is all that
-``regnet evaluate`` does for the pair, reading included.
+``regnet evaluate`` does for the pair, reading included. ``--cohort N`` measures N such pairs instead, two at a time,
+each with one thread, and gives the seconds a pair: of reading alone, and of all.
 """
 
 import argparse
 import tempfile
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -20,7 +23,8 @@ from torch import Tensor
 
 from regnet import metrics
 from regnet.data.table import Pair
-from regnet.inference.case import Case
+from regnet.inference.case import Case, Protocol
+from regnet.inference.cohort import evaluate_cases
 from regnet.inference.evaluate import evaluate
 from regnet.io import read_image, read_labels, read_transform, write_image, write_transform
 from regnet.losses import lncc
@@ -35,14 +39,33 @@ def main() -> None:
     parser.add_argument("--shape", type=int, nargs=3, default=(160, 192, 224))
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cohort", type=int, default=0, metavar="N")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         stages = make(Path(folder), args.shape)
+        if args.cohort:
+            cohort(Path(folder), stages["reading"], args.cohort)
+            return
         times = seconds({(name, n): call for n in args.threads for name, call in stages.items()}, args.repeats)
     table = Table("stage", *(f"seconds, threads: {n}" for n in args.threads))
     for name in stages:
         table.add_row(name, *(f"{times[name, n]:.2f}" for n in args.threads))
     Console().print(table)
+
+
+def cohort(folder: Path, read: Call, count: int) -> None:
+    """Measure many pairs, two at a time, and print what one of them takes."""
+    pair = Pair("pair", (folder / "moving.nii.gz",), (folder / "fixed.nii.gz",), *parts(folder))
+    cases = [Case(replace(pair, id=f"pair{k}"), (folder / "warp.nii.gz",)) for k in range(count)]
+    torch.set_num_threads(2)  # shared out among the two
+    began = time.perf_counter()
+    evaluate_cases(cases, Protocol(), jobs=2)
+    whole = (time.perf_counter() - began) / count
+    torch.set_num_threads(1)
+    began = time.perf_counter()
+    read()
+    reading = time.perf_counter() - began
+    print(f"{count} pairs, 2 at a time: {whole:.2f} s a pair; reading one, one thread: {reading:.2f} s")
 
 
 def make(folder: Path, shape: Sequence[int]) -> dict[str, Call]:
