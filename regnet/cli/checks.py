@@ -22,6 +22,10 @@ from regnet.ops._core import backend, isa
 _EXTRAS = {
     "SimpleITK": ("itk", ".nrrd and .mha images, elastix's composites"),
     "wandb": ("wandb", "logger=wandb"),
+    "cornucopia": ("augment", "data=augmented"),
+    "optuna": ("sweep", "hparams_search=optuna"),
+    "onnxruntime": ("onnx", "export --to onnx"),
+    "ray": ("ray", "register --engine ray"),
 }
 _LITTLE = 2**30  # bytes
 

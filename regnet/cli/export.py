@@ -1,12 +1,10 @@
 """``regnet export``: a trained network for others."""
 
 import argparse
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
-from regnet.cli.options import add_overwrite
+from regnet.cli.options import add_overwrite, find_trusted
 from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
 from regnet.inference.card import card
@@ -43,8 +41,7 @@ def run(args: argparse.Namespace) -> int:
     check_suffix(args.out, [_SUFFIXES[args.to]], f"--to {args.to}")
     if (args.shape is None) != (args.to == "regnet"):
         raise InputError("--shape is for --to onnx and --to torch, which need it: a program takes one size of images")
-    if args.trust:
-        sys.path.append(os.getcwd())  # as `regnet register` does
+    find_trusted(args.trust)
     source = find_weights(args.model)
     loaded = load_model(source, trust=args.trust)  # so that nothing is handed on that cannot be loaded
     about_it = args.out.with_suffix(".md")

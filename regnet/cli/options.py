@@ -2,6 +2,9 @@
 
 import argparse
 import math
+import os
+import sys
+from collections.abc import Sequence
 
 import torch
 
@@ -28,6 +31,12 @@ def _float32(word: str) -> float:
     if abs(value) > torch.finfo(torch.float32).max:
         raise argparse.ArgumentTypeError(f"{word} does not fit into float32")
     return value
+
+
+def find_trusted(packages: Sequence[str]) -> None:
+    """Let trusted packages be found from where the user stands, as in training."""
+    if packages and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:

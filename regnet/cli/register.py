@@ -2,8 +2,6 @@
 
 import argparse
 import math
-import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ import torch
 from rich.console import Console
 
 from regnet import metrics
-from regnet.cli.options import add_background, add_overwrite, add_threads, foreground_of, set_threads
+from regnet.cli.options import add_background, add_overwrite, add_threads, find_trusted, foreground_of, set_threads
 from regnet.cli.output import outputs
 from regnet.cli.progress import progress
 from regnet.cli.register_cohort import run_cohort
@@ -77,7 +75,7 @@ def add_parser(subparsers: Any) -> None:
         type=float,
         default=0.5,
         metavar="L",
-        help="weight of the smoothness in --refine: more is smoother and less alike; default: 0.5",
+        help="weight of the smoothness in --refine and --finetune: more is smoother and less alike; default: 0.5",
     )
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="stop --refine, and --finetune, after S seconds each; default: never"
@@ -166,6 +164,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
+    find_trusted(args.trust)
     if args.pairs is not None or args.dataset is not None:
         return run_cohort(args, run, _check_options)
     began = time.perf_counter()
@@ -179,8 +178,6 @@ def run(args: argparse.Namespace) -> int:
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
             check_same_grid(labels, moving.grid, moving.name)
-        if args.trust:
-            sys.path.append(os.getcwd())  # a trusted package is found from where the user stands, as in training
         model = None if args.model == "none" else load_model(args.model, trust=args.trust)
         with progress("registering", args.refine + args.finetune) as tell:
             result = find(

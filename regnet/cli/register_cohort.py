@@ -37,6 +37,7 @@ from regnet.inference.manifest import (
     write_manifest,
 )
 from regnet.io import check_output, claimed
+from regnet.memory import keep_freed
 
 SOME_FAILED = 3
 _USUAL = {"moved": "{id}_moved.nii.gz", "warp": "{id}_warp.nii.gz", "moved_labels": "{id}_moved_labels.nii.gz"}
@@ -216,6 +217,7 @@ class _Work:
     run: Callable[[argparse.Namespace], int]
 
     def __call__(self, task: Task) -> Manifest:
+        keep_freed()  # each process for itself
         began, told = time.time(), StringIO()
         manifest: Manifest = {
             **{

@@ -12,9 +12,8 @@ from torch import Tensor
 from regnet import ops
 from regnet.data.pose import random_pose, then
 from regnet.data.splines import control_shape, random_field, spline_field
-from regnet.data.synthesis import generator_of
+from regnet.data.synthesis import Draw, generator_of
 
-_AUGMENTATION = 2  # first element of every random key; 0 and 1 are those of regnet.data.datasets
 _COARSE = 2  # deformations are integrated on a lattice of this many voxels, and B-splines between
 _SQUARINGS = 4
 _WHOLE = 0.99  # of a mask: a voxel with less of it does not count
@@ -71,7 +70,7 @@ class Augmentation:
         """
         out = {key: value for key, value in batch.items() if key != "flow"}
         keys = zip(batch["epoch"].tolist(), batch["index"].tolist(), strict=True)
-        draws = [generator_of(seed, _AUGMENTATION, *key) for key in keys]
+        draws = [generator_of(seed, Draw.AUGMENTATION, *key) for key in keys]
         flips = [self.flip and bool(torch.rand((), generator=draw) < 0.5) for draw in draws]
         spacing = batch["spacing"].cpu()
         images = {"fixed": batch["fixed"], "moving": batch["source"][:, :-1]}

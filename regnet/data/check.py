@@ -112,7 +112,9 @@ def _together(rows: Sequence[Row], facts: Mapping[Path, Facts]) -> Iterator[Find
         if len(first) == 2 and first[0].grid and first[1].grid:
             if first[0].digest == first[1].digest:
                 same.append(row.id)
-            elif first[0].grid.ndim != first[1].grid.ndim or not first[0].grid.overlaps(first[1].grid):
+            elif first[0].grid.ndim != first[1].grid.ndim or not (
+                getattr(row, "initial_transform", None) or first[0].grid.overlaps(first[1].grid)
+            ):
                 far.append(row.id)
     yield Finding("error", "other voxels than its image", _unique(apart), "resample it onto its image's grid")
     yield Finding(

@@ -188,7 +188,7 @@ class SynthesisData(_Drawn):
         pairs: int = 256,
         validation_pairs: int = 8,
         shapes_share: float = 0.5,
-        recipe: LabelRecipe | None = None,
+        recipe: LabelRecipe | Mapping[str, Any] | None = None,
         batch_size: int = 1,
         num_workers: int = 0,
         seed: int = 0,
@@ -205,7 +205,7 @@ class SynthesisData(_Drawn):
         self.pairs = pairs
         self.validation_pairs = validation_pairs
         self.shapes_share = shapes_share
-        self.recipe = recipe or LabelRecipe()
+        self.recipe = recipe if isinstance(recipe, LabelRecipe) else LabelRecipe(**(recipe or {}))
         self._maps: list[Tensor] | None = None
 
     def setup(self, stage: str | None = None) -> None:

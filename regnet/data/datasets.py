@@ -12,13 +12,10 @@ from typing import Any
 from torch.utils.data import Dataset
 
 from regnet.data.spec import InputSpec
-from regnet.data.synthesis import Recipe, Source, generator_of, synthetic_pair
+from regnet.data.synthesis import Draw, Recipe, Source, generator_of, synthetic_pair
 
 Key = int | tuple[int, int]
 Sample = dict[str, Any]
-
-# First element of every random key, so that validation never repeats a training draw.
-_TRAINING, _VALIDATION = 0, 1
 
 
 class SyntheticPairs(Dataset[Sample]):
@@ -71,8 +68,8 @@ def draw_of(key: Key, length: int, training: bool) -> tuple[tuple[int, int, int]
     """
     epoch, index = _split(key, length)
     if training:
-        return (_TRAINING, epoch, index), f"{epoch:04d}-{index:04d}", index
-    return (_VALIDATION, 0, index), f"val-{index:04d}", index
+        return (Draw.TRAINING, epoch, index), f"{epoch:04d}-{index:04d}", index
+    return (Draw.VALIDATION, 0, index), f"val-{index:04d}", index
 
 
 def _split(key: Key, length: int) -> tuple[int, int]:

@@ -87,13 +87,12 @@ def pair_of_labels(
     for name, each in zip(("moving", "fixed"), bent[:, None], strict=True):
         pair[name], view = (part[0] for part in paint(each, total, spacing, recipe.look, stripped, generator))
         pair[f"{name}_labels"] = each[0].masked_fill(each[0] >= count, 0)
-        if name == "moving":
-            pair["view"] = view
+        pair["view" if name == "moving" else "fixed_mask"] = view
     return {**pair, "flow": flow[0], "spacing": torch.full((len(shape),), spacing, device=device)}
 
 
 class LabelPairs(Dataset[Sample]):
-    """Pairs made on the fly, each of the label maps in turn or of random shapes.
+    """Pairs made on the fly, each of a label map that is drawn, or of random shapes.
 
     Args:
         maps: ``(1, 1, *shape)`` uint8 each; none: random shapes only.

@@ -71,6 +71,7 @@ def read_task(path: str | Path) -> tuple[Row, ...]:
                 for entry in content.get(key) or []
                 if isinstance(entry, Mapping) and "fixed" in entry
                 for side in ("fixed", "moving")
+                if side in entry
             }
             rows += [_subject(path, entry) for entry in content.get("training") or [] if _name(entry) not in apart]
     if not any(row.split == "train" for row in rows):

@@ -27,6 +27,8 @@ def split_rows(rows: Sequence[Row], shares: Mapping[str, float], seed: int = 0) 
     """
     if "train" in shares or not all(0 < share < 1 for share in shares.values()) or sum(shares.values()) >= 1:
         raise InputError(f"data.split: shares between 0 and 1 of splits other than train, got {dict(shares)}")
+    if len({isinstance(row, Subject) for row in rows}) > 1:
+        raise InputError("data.split: a list of images and of pairs has its own splits; take data.split=null")
     people = _people(rows)
     order = sorted(set(people), key=lambda name: hashlib.sha256(f"{seed}/{name}".encode()).digest())
     counts = {split: max(1, round(share * len(order))) for split, share in shares.items()}

@@ -41,6 +41,8 @@ class Study:
         if (pairing == "atlas") != (atlas is not None):
             raise InputError("data: pairing=atlas and atlas=ID|FILE go together")
         rows = read_rows(source)
+        if pairing != "all" and not all(isinstance(row, Subject) for row in rows):
+            raise InputError(f"data.pairing={pairing}: makes pairs of images, but the list has pairs already")
         self._name = str(source) if isinstance(source, str | Path) else str(getattr(source, "root", source))
         self._pairing = pairing
         self._atlas = None if atlas is None else _atlas(rows, str(atlas), atlas_labels)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from math import ceil, cos, exp, sin
 
 import numpy as np
@@ -144,6 +145,17 @@ def make_sources(
             )
         )
     return sources
+
+
+class Draw(IntEnum):
+    """What is drawn: the first element of every random key, so that no two kinds of draws are alike."""
+
+    TRAINING = 0
+    VALIDATION = 1
+    REGULARITY = 2
+    SAMPLE = 3
+    UNCERTAINTY = 4
+    AUGMENTATION = 5
 
 
 def generator_of(seed: int, *key: int) -> torch.Generator:

@@ -9,27 +9,23 @@ fixed grid.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from regnet.data.cache import Cache
+from regnet.data.datasets import Key, Sample
 from regnet.data.pairing import AllPairs, Pairing, has
 from regnet.data.prepare import Prepared
 from regnet.data.reader import Reader, read_start
 from regnet.data.spec import InputSpec
-from regnet.data.synthesis import generator_of
+from regnet.data.synthesis import Draw, generator_of
 from regnet.data.table import Pair, Row, Subject
 from regnet.errors import InputError
 from regnet.io.transform import read_transform
 from regnet.spatial.affine import Affine
 from regnet.spatial.grid import Grid, matrix
-
-Key = int | tuple[int, int]
-Sample = dict[str, Any]
-_TRAINING = 0  # first element of every random key, as in regnet.data.datasets
 
 
 class TablePairs(Dataset[Sample]):
@@ -122,7 +118,8 @@ class TablePairs(Dataset[Sample]):
         first, last = (n * len(self.rows) // self.length for n in (index, index + 1))
         if not self.training or last - first == 1:
             return first
-        return first + int(torch.randint(last - first, (), generator=generator_of(self.seed, _TRAINING, epoch, index)))
+        generator = generator_of(self.seed, Draw.TRAINING, epoch, index)
+        return first + int(torch.randint(last - first, (), generator=generator))
 
     def _labels(self, pair: Pair, fixed: Prepared, start: Affine | None) -> dict[str, Tensor]:
         if not pair.moving_labels or not pair.fixed_labels:

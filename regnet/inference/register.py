@@ -130,7 +130,8 @@ def find(
     }
     if loaded is not None:
         if finetune > 0:
-            loaded = refinement.finetune(loaded, placed, here, finetune, **common, told=told)
+            shared = {name: settings[name] for name in ("objective", "window", "smoothness") if name in settings}
+            loaded = refinement.finetune(loaded, placed, here, finetune, **common, **shared, told=told)
             common["progress"] = _after(finetune, progress)
         velocity, field = predict(loaded, placed, here, device, **told)
         back = None if velocity is None else Velocity(-velocity.flow, velocity.grid)

@@ -7,14 +7,12 @@ from torch import Tensor
 
 from regnet import ops
 from regnet.data.prepare import prepare
-from regnet.data.synthesis import generator_of
+from regnet.data.synthesis import Draw, generator_of
 from regnet.errors import InputError
 from regnet.inference.load import LoadedModel
 from regnet.io.image import Image
 from regnet.models import Registration
 from regnet.spatial.grid import matrix
-
-_DRAW = 4  # first element of the keys of these draws: see regnet.training.told
 
 
 def told_at_inference(loaded: LoadedModel | None, regularity: float | None, draws: int) -> dict[str, Tensor]:
@@ -65,9 +63,8 @@ def uncertainty(
     """
     target = prepare(fixed, loaded.spec)
     source = prepare(moving, loaded.spec, grid=target.grid)
-    seeds = [
-        int(torch.randint(2**62, (), generator=generator_of(seed % 2**63, _DRAW, number))) for number in range(draws)
-    ]
+    generators = [generator_of(seed % 2**63, Draw.UNCERTAINTY, number) for number in range(draws)]
+    seeds = [int(torch.randint(2**62, (), generator=generator)) for generator in generators]
     model = loaded.model.to(device)
     assert isinstance(model, Registration)  # only that is probabilistic
     with torch.inference_mode():

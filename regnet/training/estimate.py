@@ -22,7 +22,7 @@ Batch = Mapping[str, Any]
 # or all of it, where that is less than so many voxels, whose time says little.
 _SHARE, _MULTIPLE, _LEAST = 0.5, 16, 40**3
 # Of the batch, what lies on its grid; an image on its own voxels is as large for every crop.
-_ON_GRID = ("moving", "fixed", "view", "moving_labels", "fixed_labels", "moving_mask", "fixed_mask", "flow")
+_ON_GRID = ("moving", "fixed", "view", "moving_labels", "fixed_labels", "fixed_mask", "flow")
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,9 @@ def _fit(
     warnings.filterwarnings("ignore", ".*Checkpoint directory .* not empty.*")  # a run that goes on
     warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)  # Lightning 2.6 with torch 2.13
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
+    callbacks: list[Any] = trainer.callbacks  # type: ignore[attr-defined]
+    # Over all the parts of a run that was cut off; now, since the validation below takes the best checkpoint's timer.
+    spent = [callback.time_elapsed("train") for callback in callbacks if isinstance(callback, Timer)]
     best = _best_checkpoint(trainer)
     loggers, trainer.loggers = trainer.loggers, []  # the logs hold this validation already, at its own epoch
     logged = trainer.validate(module, datamodule=data, ckpt_path=best, verbose=False)[0]
@@ -153,9 +156,8 @@ def _fit(
     if objective not in logged:
         raise InputError(f"objective: no {objective!r} was logged, only {', '.join(sorted(logged))}")
     values = {name: float(value) for name, value in logged.items()}
-    callbacks: list[Any] = trainer.callbacks  # type: ignore[attr-defined]
-    for timer in (callback for callback in callbacks if isinstance(callback, Timer)):
-        values["seconds"] = timer.time_elapsed("train")  # over all the parts of a run that was cut off
+    if spent:
+        values["seconds"] = spent[0]
     if any(isinstance(callback, Pruning) and callback.pruned for callback in callbacks):
         values["pruned"] = 1.0
     return values

@@ -6,11 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regnet.data.synthesis import generator_of
+from regnet.data.synthesis import Draw, generator_of
 from regnet.models import Model
-
-# First element of every key, so that these draws have nothing to do with those of the data.
-_REGULARITY, _DRAW = 2, 3
 
 
 def what_is_told(model: Model, batch: Mapping[str, Any], seed: int, epoch: int | None) -> dict[str, Tensor]:
@@ -35,9 +32,9 @@ def what_is_told(model: Model, batch: Mapping[str, Any], seed: int, epoch: int |
         least, most = model.regularity
         share = 0.5
         if epoch is not None:
-            share = float(torch.rand((), generator=generator_of(seed, _REGULARITY, epoch, indices[0])))
+            share = float(torch.rand((), generator=generator_of(seed, Draw.REGULARITY, epoch, indices[0])))
         told["regularity"] = fixed.new_full((len(fixed),), least + share * (most - least), dtype=torch.float32)
     if model.probabilistic and epoch is not None:
-        draws = [torch.randint(2**62, (), generator=generator_of(seed, _DRAW, epoch, index)) for index in indices]
+        draws = [torch.randint(2**62, (), generator=generator_of(seed, Draw.SAMPLE, epoch, index)) for index in indices]
         told["draw"] = torch.stack(draws)
     return told

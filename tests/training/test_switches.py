@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regnet.models import build
+from regnet.training import experiment
 from tests.cli.command import refused, regnet
 from tests.models.configured import NAMES, configured
 
@@ -40,6 +41,22 @@ def test_all_switches_together_train(tmp_path, capsys):
     state = torch.load(tmp_path / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
     assert not any("_orig_mod" in key for key in state)  # a compiled model's checkpoint is a plain one's
     assert all(value.dtype == torch.float32 and value.isfinite().all() for value in state.values())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*Dynamo.*", "ignore:The .grad attribute of a Tensor")  # torch.compile's own
+def test_a_compiled_model_stays_in_one_piece_for_the_whole_training(tmp_path, monkeypatch):
+    sizes, runs = [], []
+
+    def backend(graph, inputs):
+        sizes.append(len(graph.graph.nodes))
+        return lambda *values: runs.append(len(sizes)) or graph.forward(*values)
+
+    monkeypatch.setattr(experiment, "_backend", lambda name: backend)
+    words = [word for word in SMALL if not word.startswith("callbacks")]
+    assert regnet("train", *words, "compile=ours", f"hydra.run.dir={tmp_path}") == 0
+    assert len(set(sizes)) == 1  # the whole, with gradients, and again without: nothing is cut in pieces
+    assert len(runs) >= 3  # two steps and a validation
 
 
 def test_a_backend_that_is_none_is_told(tmp_path, capsys):

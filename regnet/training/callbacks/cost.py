@@ -34,6 +34,8 @@ class Cost(Callback):
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: Any, batch: Mapping[str, Any], batch_idx: int) -> None:
         """Estimate before the first step; start the clock before each."""
+        if pl_module.model._compiled_call_impl is not None:
+            return  # what Dynamo first meets under a dispatch mode it never compiles
         if self._held is None:
             self._told = _estimate(trainer, pl_module, batch)
             pl_module.print(f"a step will take {self._told}" if self._told else "what a step takes cannot be estimated")
@@ -63,8 +65,6 @@ class Cost(Callback):
 
 def _estimate(trainer: Trainer, module: RegistrationModule, batch: Mapping[str, Any]) -> str:
     """Memory and time of a step, in words; nothing where the crops could not be computed with."""
-    if module.model._compiled_call_impl is not None:  # each size of a crop would be compiled
-        return ""
     parameters = list(module.parameters())
 
     def loss(part: Mapping[str, Any]) -> Tensor:
