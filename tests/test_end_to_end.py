@@ -71,5 +71,6 @@ def test_slices_are_trained_on_registered_applied_and_evaluated(tmp_path: Path, 
     dice = []
     for transforms in ("none", out):
         regnet("evaluate", "--pairs", table, "--transforms", transforms, "--out", out / "measures", "--overwrite")
-        dice.append(json.loads((out / "measures" / "summary.json").read_text())["cases"]["slice"]["dice"]["mean"])
+        summary = json.loads((out / "measures" / "summary.json").read_text("utf-8"))
+        dice.append(summary["cases"]["slice"]["dice"]["mean"])
     assert dice[1] > dice[0] + 0.05

@@ -9,9 +9,10 @@ from regnet.cli.output import check_suffix, outputs
 from regnet.errors import InputError
 from regnet.inference.card import card
 from regnet.inference.export import describe_model, write_onnx, write_torch
-from regnet.inference.load import find_weights, load_model
+from regnet.inference.load import load_model
 from regnet.inference.manifest import sha256
 from regnet.io.model_file import SUFFIX, write_model
+from regnet.io.weights import find_weights
 
 _SUFFIXES = {"regnet": SUFFIX, "onnx": ".onnx", "torch": ".pt2"}
 

@@ -1,7 +1,7 @@
 """From an image file to a network's input: the one way in for training, registration, refinement and evaluation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, exp, sqrt
 
 import torch
@@ -11,6 +11,7 @@ from regnet.data.normalise import normalise
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
 from regnet.io.image import Image, check_image
+from regnet.spatial.affine import Affine
 from regnet.spatial.grid import Grid, canonical, matrix
 from regnet.spatial.resample import in_view, resample
 
@@ -99,11 +100,28 @@ def prepare_labels(labels: Image, grid: Grid) -> Tensor:
     return majority(labels, grid, grid)
 
 
+def place(image: Image, affine: Affine) -> Image:
+    """A moving image, or its mask, where an affine map brings it in the fixed space: same voxels, another header."""
+    return replace(image, grid=Grid(image.grid.shape, torch.linalg.solve(affine.matrix, image.grid.affine)))
+
+
+def check_mask(mask: Image) -> None:
+    """Refuse a mask of which nothing counts, or that is not finite; what is above 0 counts.
+
+    Raises:
+        InputError: it is.
+    """
+    if not bool(mask.data.isfinite().all()):
+        raise InputError(f"{mask.name}: the mask has values that are NaN or infinite; give 0 and 1")
+    if not bool((mask.data > 0).any()):
+        raise InputError(f"{mask.name}: the mask is empty; nothing would count")
+
+
 def prepare_mask(mask: Image, grid: Grid) -> Tensor:
     """Bring a mask onto a grid: only what no voxel outside the mask, or outside the view, had a part in.
 
     Args:
-        mask: one channel; what is not 0 counts.
+        mask: one channel; what is above 0 counts.
         grid: as :attr:`Prepared.grid` of the image it belongs to.
 
     Returns:
@@ -114,7 +132,7 @@ def prepare_mask(mask: Image, grid: Grid) -> Tensor:
     """
     if mask.data.shape[0] != 1 or mask.grid.ndim != grid.ndim:
         raise InputError(f"{mask.name}: a {grid.ndim}-D mask with one channel is expected here")
-    outside = (mask.data[None] == 0).to(torch.float32)
+    outside = (mask.data[None] <= 0).to(torch.float32)
     share = resample(smooth(outside, smoothing(mask.grid, grid)), mask.grid, grid, background=1.0)
     return (share < _MASKED).to(torch.float32)
 

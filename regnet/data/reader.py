@@ -1,7 +1,6 @@
 """What a row of a table names, read and brought onto the grid of a pair."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,16 @@ from torch import Tensor
 
 from regnet.data.cache import Cache
 from regnet.data.landmarks import read_landmarks
-from regnet.data.prepare import Prepared, check_same_grid, prepare, prepare_labels, prepare_mask, prepare_source
+from regnet.data.prepare import (
+    Prepared,
+    check_mask,
+    check_same_grid,
+    place,
+    prepare,
+    prepare_labels,
+    prepare_mask,
+    prepare_source,
+)
 from regnet.data.recent import Recent
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
@@ -64,8 +72,7 @@ class Reader:
 
         def make() -> dict[str, Tensor]:
             mask = self._beside(read_image(path), image, start)
-            if not bool(mask.data.isfinite().all()) or not bool(mask.data.any()):
-                raise InputError(f"{path}: the mask is empty or has values that are NaN; give 0 and 1")
+            check_mask(mask)
             return {"mask": prepare_mask(mask, grid).to(torch.uint8)}
 
         return self._get("mask", (path, *image), grid, start, make)["mask"].float()
@@ -92,7 +99,8 @@ class Reader:
         make: Callable[[Image], Prepared],
     ) -> Prepared:
         def made() -> dict[str, Tensor]:
-            found = make(_placed(self._read(paths), start))
+            read = self._read(paths)
+            found = make(read if start is None else place(read, start))
             return {"data": found.data, "view": found.view.to(torch.uint8), "affine": found.grid.affine}
 
         found = self._get(kind, paths, on, start, made)
@@ -126,7 +134,7 @@ class Reader:
 
     def _beside(self, part: Image, image: Paths, start: Affine | None) -> Image:
         check_same_grid(part, self.grid(image), str(image[0]))
-        return _placed(part, start)
+        return part if start is None else place(part, start)
 
 
 def read_start(path: Path | None, moving: Grid, fixed: Grid) -> Affine | None:
@@ -156,9 +164,3 @@ def read_channels(paths: Sequence[Path]) -> Image:
     if len(images) == 1:
         return first
     return Image(torch.cat([image.data for image in images]), first.grid, first.path, first.header)
-
-
-def _placed(image: Image, start: Affine | None) -> Image:
-    if start is None:
-        return image
-    return replace(image, grid=Grid(image.grid.shape, torch.linalg.solve(start.matrix, image.grid.affine)))

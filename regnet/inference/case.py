@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from regnet.data.prepare import check_same_grid
+from regnet.data.prepare import check_mask, check_same_grid
 from regnet.data.table import Pair
 from regnet.errors import InputError
 from regnet.io import Image, read_image, read_labels, read_transform
@@ -89,8 +89,5 @@ def read_mask(path: Path | None, image: Image) -> Tensor | None:
         return None
     mask = read_image(path)
     check_same_grid(mask, image.grid, image.name)
-    if not bool(mask.data.isfinite().all()):
-        raise InputError(f"{mask.name}: the mask has values that are NaN or infinite; give 0 and 1")
-    if not bool((mask.data > 0).any()):
-        raise InputError(f"{mask.name}: the mask is empty; nothing of {image.name} would count")
+    check_mask(mask)
     return mask.data[None] > 0

@@ -15,8 +15,9 @@ from torch.torch_version import TorchVersion
 
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
-from regnet.inference.load import LoadedModel, find_weights, read_weights
+from regnet.inference.load import LoadedModel
 from regnet.io.atomic import atomic_path
+from regnet.io.weights import find_weights, read_weights
 from regnet.models.model import Model
 from regnet.ops.plain import kernels
 

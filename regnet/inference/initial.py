@@ -1,15 +1,11 @@
 """What comes before the deformation: where the headers, a file or the affine stage put the moving image."""
 
-from dataclasses import replace
-
-import torch
-
+from regnet.data.prepare import place
 from regnet.data.spec import InputSpec
 from regnet.inference.affine import Aligner
 from regnet.inference.preflight import check_overlap, warn_of_orientation, warn_of_turn
 from regnet.io.image import Image
 from regnet.spatial.affine import Affine
-from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
 
 INITS = ("auto", "none", "centre", "moments", "rigid", "affine")
@@ -66,8 +62,3 @@ def initial(
     if init != "none":
         warn_of_turn(moving, fixed, found)
     return found
-
-
-def place(image: Image, affine: Affine) -> Image:
-    """A moving image, or its mask, where an affine map brings it in the fixed space: same voxels, another header."""
-    return replace(image, grid=Grid(image.grid.shape, torch.linalg.solve(affine.matrix, image.grid.affine)))

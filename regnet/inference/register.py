@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regnet.data.prepare import check_same_grid, prepare
+from regnet.data.prepare import check_mask, check_same_grid, place, prepare
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
 from regnet.inference import refine as refinement
-from regnet.inference.initial import check_init, initial, place
+from regnet.inference.initial import check_init, initial
 from regnet.inference.load import LoadedModel, load_model
 from regnet.inference.preflight import check_pair
 from regnet.inference.result import Result
@@ -165,14 +165,10 @@ def _mask(source: Any, image: Image) -> Image | None:
         return None
     mask = as_image(source)
     check_same_grid(mask, image.grid, image.name)
-    if not bool(mask.data.isfinite().all()):
-        raise InputError(f"{mask.name}: the mask has values that are NaN or infinite; give 0 and 1")
-    counts = int((mask.data != 0).sum())
+    check_mask(mask)
+    counts = int((mask.data > 0).sum())
     if counts < _LEAST_MASK:
-        told = (
-            f"has {counts} voxels, too few to register {image.name} by" if counts else "is empty; nothing would count"
-        )
-        raise InputError(f"{mask.name}: the mask {told}")
+        raise InputError(f"{mask.name}: the mask has {counts} voxels, too few to register {image.name} by")
     return mask
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from torch import nn
 
 from regnet.errors import InputError
-from regnet.io import read_checkpoint
+from regnet.io.weights import find_weights, read_weights
 from regnet.training.configuration import nearest
 
 _log = logging.getLogger(__name__)
-_PREFIX = "model."  # of the model's weights in a checkpoint of the LightningModule
 
 
 def warm_start(model: nn.Module, path: str | Path) -> None:
@@ -21,14 +20,13 @@ def warm_start(model: nn.Module, path: str | Path) -> None:
 
     Args:
         model: whose weights are replaced.
-        path: a checkpoint, or the folder of a run, whose best one is taken.
+        path: a checkpoint, a model file, or the folder of a run, whose best checkpoint is taken.
 
     Raises:
         InputError: it cannot be read, or no weight of it fits.
     """
-    path = Path(path)
-    path = path / "checkpoints" / "best.ckpt" if path.is_dir() else path
-    given = {name.removeprefix(_PREFIX): value for name, value in read_checkpoint(path)["state_dict"].items()}
+    path = find_weights(Path(path))
+    given, _ = read_weights(path)
     own = model.state_dict()
     fitting = {name: value for name, value in given.items() if name in own and value.shape == own[name].shape}
     if not fitting:

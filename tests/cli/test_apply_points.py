@@ -35,7 +35,7 @@ def write_ants(path: Path, ras: Tensor) -> Path:
 
 
 def read_ants(path: Path, ndim: int) -> Tensor:
-    rows = list(csv.DictReader(path.read_text().splitlines()))
+    rows = list(csv.DictReader(path.read_text("utf-8").splitlines()))
     return torch.tensor([[float(row[axis]) for axis in "xyz"[:ndim]] for row in rows], dtype=torch.float64)
 
 
@@ -60,7 +60,7 @@ def test_points_go_where_simpleitk_takes_them(tmp_path: Path, ndim: int) -> None
     assert float((read_ants(out, ndim) - theirs).norm(dim=1).max()) < 1e-3
     assert float((theirs - lps).norm(dim=1).min()) > 0.1
     # all else stands as it was
-    before, after = (list(csv.DictReader(path.read_text().splitlines())) for path in (table, out))
+    before, after = (list(csv.DictReader(path.read_text("utf-8").splitlines())) for path in (table, out))
     assert [(r["t"], r["label"], r["comment"]) for r in before] == [(r["t"], r["label"], r["comment"]) for r in after]
 
 
@@ -109,7 +109,7 @@ def test_the_spaces_agree(tmp_path: Path, warp: Path, to: str) -> None:
         out = tmp_path / f"out_{space}.txt"
         words = ("--points", tmp_path / f"{space}.txt", "--space", space, "-t", warp, *words, "--out", out)
         assert regnet("apply", *words) == 0
-        assert out.read_text().startswith(f"# {space}\n")
+        assert out.read_text("utf-8").startswith(f"# {space}\n")
         ends.append(read_points(out, space).world(3, there))
     for end in ends[1:]:
         torch.testing.assert_close(end, ends[0], atol=2e-5, rtol=0)
@@ -134,8 +134,8 @@ def test_slicers_lists_say_their_space(tmp_path: Path, warp: Path, system: str) 
     ras = torch.tensor([POINT], dtype=torch.float64) * (LPS if system in ("LPS", "1") else 1)
     points = read_points(out)
     torch.testing.assert_close(points.world(3), read_transform(warp).map_points(ras), atol=1e-5, rtol=0)
-    assert out.read_text().splitlines()[:3] == text.splitlines()[:3]
-    assert out.read_text().splitlines()[3].endswith(',0,0,0,1,1,1,0,"F,1",,')
+    assert out.read_text("utf-8").splitlines()[:3] == text.splitlines()[:3]
+    assert out.read_text("utf-8").splitlines()[3].endswith(',0,0,0,1,1,1,0,"F,1",,')
 
 
 def markups(system: str) -> str:

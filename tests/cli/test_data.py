@@ -39,7 +39,7 @@ def test_a_study_with_nothing_wrong_passes_and_is_told_in_a_table_and_in_json(st
     assert regnet("data", "check", study / "pairs.csv", "--out", study / "report.json") == 0
     printed = capsys.readouterr().out
     assert "1 rows, 6 files, 0 errors, 0 other findings" in printed and "10 x 12 x 9" in printed
-    report = json.loads((study / "report.json").read_text())
+    report = json.loads((study / "report.json").read_text("utf-8"))
     facts = report["files"][str(study / "a.nii.gz")]
     assert facts["shape"] == [10, 12, 9] and facts["spacing"] == [8.0] * 3 and facts["orientation"] == "RAS"
     assert facts["low"] == 0 and 60 < facts["high"] < 110 and facts["not_finite"] == 0
@@ -52,7 +52,7 @@ def test_an_error_gives_status_1_and_what_to_do(study, capsys):
     (study / "pairs.csv").write_text("moving,fixed\na.nii.gz,gone.nii.gz\na.nii.gz,b.nii.gz\n")
     assert regnet("data", "check", study / "pairs.csv", "--out", study / "report.json") == 1
     assert "cannot be read" in capsys.readouterr().out
-    (finding,) = json.loads((study / "report.json").read_text())["findings"]
+    (finding,) = json.loads((study / "report.json").read_text("utf-8"))["findings"]
     assert finding["severity"] == "error" and finding["where"] == [f"{study / 'gone.nii.gz'}: no such file"]
     assert "restore the file" in finding["remedy"]
     assert "exists already" in refused(capsys, "data", "check", study / "pairs.csv", "--out", study / "report.json")

@@ -99,10 +99,10 @@ def test_no_transform_measures_the_images_as_they_lie(tmp_path: Path) -> None:
 
 def test_the_summary_says_what_the_columns_mean_and_holds_no_nan(tmp_path: Path) -> None:
     table, out = _write(tmp_path), tmp_path / "out"
-    text = table.read_text() + "two,moving.nii.gz,fixed.nii.gz,,,\n"
+    text = table.read_text("utf-8") + "two,moving.nii.gz,fixed.nii.gz,,,\n"
     table.write_text(text)
     assert main(["evaluate", "--pairs", str(table), "--transforms", "none", "--out", str(out)]) == 0
-    summary = json.loads((out / "summary.json").read_text(), parse_constant=pytest.fail)
+    summary = json.loads((out / "summary.json").read_text("utf-8"), parse_constant=pytest.fail)
     aggregates = summary["aggregates"]
     assert aggregates["dice"]["n"] == 1 and aggregates["lncc"]["n"] == 2
     assert aggregates["dice"].keys() == {"mean", "std", "30", "min", "max", "low", "high", "n"}
@@ -189,7 +189,7 @@ def test_a_missing_transform_is_named_and_existing_outputs_are_kept(tmp_path: Pa
     out.mkdir()
     (out / "cases.csv").write_text("mine")
     assert main([*words, "none", "--out", str(out)]) == 2
-    assert (out / "cases.csv").read_text() == "mine"
+    assert (out / "cases.csv").read_text("utf-8") == "mine"
     assert main([*words, "none", "--out", str(out), "--overwrite"]) == 0
     assert np.isfinite(float(_cases(out)[0]["dice"]))
 
@@ -246,7 +246,7 @@ def test_landmarks_are_measured_in_mm_in_both_directions_from_any_space(space: s
     assert main([*words, "--space", space]) == 0
     (case,) = _cases(out)
     assert [float(case[name]) for name in ("tre_mm", "tre_mm_learn2reg", "tre_mm_back")] == pytest.approx([3.0] * 3)
-    detailed = json.loads((out / "summary.json").read_text())["cases"]["one"]["tre_mm"]["detailed"]
+    detailed = json.loads((out / "summary.json").read_text("utf-8"))["cases"]["one"]["tre_mm"]["detailed"]
     assert detailed == pytest.approx([3.0] * 3, abs=1e-4)
 
 
@@ -413,7 +413,7 @@ def test_a_run_is_tested_against_another(tmp_path: Path, capsys) -> None:  # typ
     capsys.readouterr()
     for against in (before, before / "cases.csv"):
         assert main([*words, "--out", str(after), "--overwrite", "--against", str(against)]) == 0
-        found = json.loads((after / "summary.json").read_text())["against"]["displacement_mean_mm"]
+        found = json.loads((after / "summary.json").read_text("utf-8"))["against"]["displacement_mean_mm"]
         assert found["n"] == 3 and found["theirs"] == 0 and found["difference"] == pytest.approx(2)
         assert found["p"] == pytest.approx(0.5)  # of three cases two differ, both one way: 2 of 4
         assert "difference" in capsys.readouterr().out

@@ -80,7 +80,7 @@ def test_the_figures_are_those_of_the_official_script(dataset: Path, name: str) 
     shift = np.stack([ndimage.map_coordinates(u, here.T) for u in flow], 1)
     errors = np.linalg.norm((here + shift - there) * SPACING, axis=1)
     assert float(case["tre_mm_learn2reg"]) == pytest.approx(errors.mean(), rel=1e-4)
-    summary = json.loads((out / "summary.json").read_text())
+    summary = json.loads((out / "summary.json").read_text("utf-8"))
     assert summary["name"] == "Lung_dataset" and summary["labels"] == "learn2reg"
     assert summary["cases"][case["id"]]["tre_mm_learn2reg"]["detailed"] == pytest.approx(errors.tolist(), rel=1e-4)
     assert summary["aggregates"]["sdlogj_learn2reg"]["30"] == pytest.approx(_official_sdlogj(flow), rel=1e-4)

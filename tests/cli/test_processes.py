@@ -32,7 +32,7 @@ pytestmark = [
 def epoch(folder):
     """The means of the one epoch."""
     (table,) = (folder / "csv").rglob("metrics.csv")
-    rows = list(csv.DictReader(table.read_text().splitlines()))
+    rows = list(csv.DictReader(table.read_text("utf-8").splitlines()))
     means = {key: float(value) for row in rows for key, value in row.items() if value and "/" in key}
     return {key: value for key, value in means.items() if not key.startswith(("step", "time", "memory"))}, [
         float(row["step/loss"]) for row in rows if row["step/loss"]

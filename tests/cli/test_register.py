@@ -299,7 +299,7 @@ def test_an_output_that_exists_is_kept_unless_told_otherwise(
     moved.write_text("precious")
     words = ("register", "--moving", moving, "--fixed", fixed, "--refine", 1, "--moved", moved)
     assert str(moved) in refused(capsys, *words)
-    assert moved.read_text() == "precious"
+    assert moved.read_text("utf-8") == "precious"
     assert regnet(*words, "--overwrite") == 0
     assert read_image(moved).data.shape == (1, 26, 32, 22)
 

@@ -100,7 +100,7 @@ def test_names_come_from_a_template_and_must_differ(tmp_path: Path, capsys: pyte
     assert (out / "fields/disp_fixed_moving.nii.gz").is_file()
     assert set(stamps(out)) == {"disp_fixed_moving.nii.gz", "a.json"}
     assert "{id}, {fixed} and {moving}" in refused(capsys, *words, "--warp", "{patient}.nii.gz")
-    pairs.write_text(pairs.read_text() + "b,pair/moving.nii.gz,pair/fixed.nii.gz,\n")
+    pairs.write_text(pairs.read_text("utf-8") + "b,pair/moving.nii.gz,pair/fixed.nii.gz,\n")
     assert "put {id} into the name" in refused(capsys, *words, "--warp", "w.nii.gz")
 
 

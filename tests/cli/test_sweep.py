@@ -66,7 +66,7 @@ def test_a_grid_goes_on_past_a_failure_and_tells_it_at_the_end(runs, tmp_path, c
     said = mistake(capsys, "-m", "optimizer.lr=0.1,0.2,0.3", f"hydra.sweep.dir={tmp_path}")
     assert said.endswith("1 of 3 trials failed: no memory (trial 0)")
     assert states(tmp_path) == ["failed", "done", "done"]
-    results = yaml.safe_load((tmp_path / "results.json").read_text())
+    results = yaml.safe_load((tmp_path / "results.json").read_text("utf-8"))
     assert results["best"] == 1 and results["trials"]["0"] == "no memory"
 
 
@@ -147,7 +147,7 @@ def test_a_report_writes_the_page_and_the_best_trial_as_an_experiment(runs, tmp_
 
 @pytest.mark.parametrize("path", sorted(config_dir().glob("sweeps/*.yaml")), ids=lambda path: path.stem)
 def test_c66_what_an_agent_of_weights_and_biases_types_is_hydras_form(path, tmp_path):
-    sweep = yaml.safe_load(path.read_text())
+    sweep = yaml.safe_load(path.read_text("utf-8"))
     assert "${args_no_hyphens}" in sweep["command"] and "${args}" not in sweep["command"]
     assert sweep["metric"]["name"] != "val/loss"
     chosen = {key: each.get("values", [each.get("min")])[0] for key, each in sweep["parameters"].items()}

@@ -91,7 +91,7 @@ def assert_same(one: Path, other: Path) -> None:
 def test_a_run_leaves_checkpoints_logs_and_its_resolved_configuration(finished):
     assert sorted(path.name for path in (finished / "checkpoints").iterdir()) == ["best.ckpt", "last.ckpt"]
     assert (finished / "csv" / "version_0" / "metrics.csv").is_file()
-    text = (finished / "config.yaml").read_text()
+    text = (finished / "config.yaml").read_text("utf-8")
     assert "${" not in text and "???" not in text
     about = read_checkpoint(finished / "checkpoints" / "best.ckpt")["hyper_parameters"]
     assert about["spec"]["ndim"] == 2 and about["model"]["network"]["_target_"] == "unet"
@@ -132,7 +132,7 @@ def curve(folder: Path) -> dict[str, str]:
     """Step -> loss, of all parts of a run; what was computed twice must be the same."""
     losses: dict[str, str] = {}
     for part in sorted((folder / "csv").glob("version_*/metrics.csv")):
-        for row in csv.DictReader(part.read_text().splitlines()):
+        for row in csv.DictReader(part.read_text("utf-8").splitlines()):
             if row["step/loss"]:
                 assert losses.setdefault(row["step"], row["step/loss"]) == row["step/loss"]
     return losses
@@ -178,7 +178,7 @@ def test_the_same_command_goes_on_when_slurm_starts_the_job_again(unbroken, tmp_
     words = [*LONGER, *send("SIGUSR1", 1), f"hydra.run.dir={tmp_path}/run"]
     with pytest.raises(SystemExit):
         train(*words)
-    assert told.read_text() == "requeue 7\n"
+    assert told.read_text("utf-8") == "requeue 7\n"
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     assert train(*words) == 0
     assert_same(unbroken / "checkpoints" / "last.ckpt", tmp_path / "run" / "checkpoints" / "last.ckpt")

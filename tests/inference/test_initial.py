@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from regnet.data.prepare import place
 from regnet.data.spec import InputSpec
 from regnet.errors import InputError
 from regnet.inference import find, load_model, register
-from regnet.inference.initial import initial, place
+from regnet.inference.initial import initial
 from regnet.io import Image
 from regnet.spatial import Affine, Composite, Displacement, Grid
 from tests.spatial.worlds import rotation

@@ -12,7 +12,7 @@ def test_a_whole_output_takes_its_place_and_makes_its_folders(tmp_path):
         assert temporary.name.endswith(".nii.gz") and temporary.parent == path.parent
         temporary.write_text("whole")
         assert not path.exists()
-    assert path.read_text() == "whole"
+    assert path.read_text("utf-8") == "whole"
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -22,7 +22,7 @@ def test_a_failure_leaves_nothing_new_and_the_old_file_as_it_was(tmp_path):
     with pytest.raises(RuntimeError, match="half way"), atomic_path(path, overwrite=True) as temporary:
         temporary.write_text("half")
         raise RuntimeError("half way")
-    assert path.read_text() == "old"
+    assert path.read_text("utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -33,10 +33,10 @@ def test_an_existing_output_is_refused_before_the_work(tmp_path):
         check_output(path)
     with pytest.raises(InputError, match="exists already"), atomic_path(path) as temporary:
         temporary.write_text("new")
-    assert path.read_text() == "old"
+    assert path.read_text("utf-8") == "old"
     with atomic_path(path, overwrite=True) as temporary:
         temporary.write_text("new")
-    assert path.read_text() == "new"
+    assert path.read_text("utf-8") == "new"
 
 
 def test_a_folder_or_device_is_never_replaced(tmp_path):

@@ -77,7 +77,7 @@ def test_an_affine_map_comes_back(tmp_path: Path) -> None:
 def test_what_is_no_transform_of_freesurfer_gets_one_line(tmp_path: Path) -> None:
     fixed, moving = images(0)
     write_transform(tmp_path / "a.lta", affine(3), fixed, moving=moving)
-    text = (tmp_path / "a.lta").read_text()
+    text = (tmp_path / "a.lta").read_text("utf-8")
     (tmp_path / "cut.lta").write_text(text[:200])
     (tmp_path / "dat.lta").write_text(text.replace("type      = 1", "type      = 14"))
     (tmp_path / "voxels.lta").write_text(

@@ -19,7 +19,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads 
 
 def resident() -> int:
     """Bytes this process holds."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text("utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @linux

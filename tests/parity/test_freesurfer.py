@@ -15,7 +15,7 @@ def test_nitransforms_reads_our_lta_as_we_do(tmp_path, seed: int, kind: int) -> 
     fixed, moving = random_grid(3, seed), random_grid(3, seed + 11)
     path = tmp_path / "new/a.lta"
     write_transform(path, affine(3), fixed, moving=moving)
-    text = path.read_text()
+    text = path.read_text("utf-8")
     if kind == 0:  # between voxels, as FreeSurfer's tools often leave it
         between = torch.linalg.inv(fixed.affine) @ torch.linalg.inv(affine(3).matrix) @ moving.affine
         rows = "\n".join(" ".join(f"{x:.15e}" for x in row) for row in between.tolist())

@@ -34,7 +34,7 @@ def test_a_matrix_of_flirt_is_what_nitransforms_makes_of_it(tmp_path: Path, seed
     fixed, moving = images(tmp_path, seed, shear=0.02)
     path, files = tmp_path / "new/a.mat", [tmp_path / f"{name}.nii.gz" for name in ("moving", "fixed")]
     write_transform(path, affine(3), fixed, target="fsl", moving=moving)
-    theirs = FSLLinearTransform.from_string(path.read_text()).to_ras(*files)
+    theirs = FSLLinearTransform.from_string(path.read_text("utf-8")).to_ras(*files)
     assert np.allclose(theirs, affine(3).matrix, atol=1e-5)  # header geometry is float32
     back = read_transform(path, moving=moving, fixed=fixed)
     assert isinstance(back, Affine) and apart(back, affine(3), inner(fixed)) < 1e-9

@@ -28,7 +28,7 @@ def test_json_is_laid_out_as_learn2reg_s_and_comes_back_the_same(tmp_path: Path)
     assert content["tre_mm"] == {"mean": 2.0, "detailed": [1.0, 3.0]}
     assert content["sdlogj"] == {"mean": None, "detailed": None}
     write_json(tmp_path / "a.json", content)
-    back = from_json(json.loads((tmp_path / "a.json").read_text()))
+    back = from_json(json.loads((tmp_path / "a.json").read_text("utf-8")))
     assert to_json(back) == content
     assert math.isnan(back["dice"].labels[4]) and math.isnan(back["sdlogj"].mean)
 

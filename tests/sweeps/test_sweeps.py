@@ -86,7 +86,7 @@ def test_the_page_holds_all_trials_and_fetches_nothing(tmp_path):
     assert list(read_trials(tmp_path)) == list(range(8))
     first = write_sweep_page(tmp_path, tmp_path / "index.html", "regnet train experiment=best")
     assert first.number == 0 == best(read_trials(tmp_path).values()).number
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text("utf-8")
     assert "8 trials (6 done, 1 pruned, 1 failed) by tpe" in page
     assert "the loss &lt;is&gt; nan" in page and "Pareto front" in page
     assert page.count("<svg") == page.count("</svg>") >= 3

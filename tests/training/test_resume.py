@@ -41,7 +41,7 @@ def curve(folder, *columns):
     """The rows with these columns of all parts of a run; what was computed twice must be the same."""
     rows = {}
     for part in sorted((folder / "csv").glob("version_*/metrics.csv")):
-        for row in csv.DictReader(part.read_text().splitlines()):
+        for row in csv.DictReader(part.read_text("utf-8").splitlines()):
             if row.get(columns[0]):
                 values = [row[column] for column in columns]
                 assert rows.setdefault(row["step"], values) == values

@@ -50,7 +50,7 @@ def layer(image: Image, mask: Image | None, spacing: float) -> Layer:
     data, weight = _reduce(image.data[None], grid)[0], torch.ones(1, 1, *grid.shape)
     if mask is not None:
         # Only voxels that nothing outside the mask had a part in; and what does not count sets no range.
-        weight = (_reduce((mask.data[None] != 0).to(torch.float32), grid) > _WHOLLY).to(torch.float32)
+        weight = (_reduce((mask.data[None] > 0).to(torch.float32), grid) > _WHOLLY).to(torch.float32)
         counts = (weight[0] > 0).expand_as(data)
         data = data.masked_fill(~counts, float(data[counts].min()) if counts.any() else 0.0)
     data = normalise(data, InputSpec(ndim=grid.ndim, channels=data.shape[0]))

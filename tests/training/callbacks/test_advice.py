@@ -1,7 +1,8 @@
 """Warnings in words."""
 
-import time
+from types import SimpleNamespace
 
+import pytest
 import torch
 
 from regnet.training.callbacks import Advice
@@ -33,8 +34,17 @@ def test_a_map_that_folds_is_told(tmp_path, caplog):
     assert "100.0% of the foreground" in said[0]
 
 
-def test_a_loader_that_is_waited_for_is_told(tmp_path, caplog):
-    loader = tiny.loader()
-    loader.collate_fn = lambda samples, own=loader.collate_fn: time.sleep(0.1) or own(samples)
-    said = advice(tmp_path, caplog, epochs=10, loader=loader, after_steps=100)
-    assert [one.split(":")[0] for one in said] == ["the loader starves the network"]
+@pytest.mark.parametrize(("step", "starves"), [(0.5, True), (2.0, False)])
+def test_a_loader_that_is_waited_for_is_told(tmp_path, caplog, monkeypatch, step, starves):
+    now = [0.0]
+    monkeypatch.setattr("regnet.training.callbacks.advice.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    loader, module = tiny.loader(), tiny.module()
+
+    def pass_by(seconds):
+        now[0] += seconds
+
+    loader.collate_fn = lambda samples, own=loader.collate_fn: pass_by(1) or own(samples)
+    module.model.register_forward_pre_hook(lambda *_: pass_by(step))
+    said = advice(tmp_path, caplog, epochs=10, module=module, loader=loader, after_steps=100)
+    assert [one.split(":")[0] for one in said] == ["the loader starves the network"] * starves
+    assert all("67% of a step" in one for one in said)

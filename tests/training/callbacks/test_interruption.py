@@ -71,7 +71,7 @@ def test_slurm_requeues_a_job_that_is_told_to_end_in_the_middle_of_an_epoch(twic
     told = fake_slurm(tmp_path / "slurm", monkeypatch)
     with pytest.raises(Interrupted):
         fit(tmp_path, 2, Send("SIGUSR1", 0))
-    assert told.read_text() == "requeue 7\n"
+    assert told.read_text("utf-8") == "requeue 7\n"
     saved = tmp_path / "hpc_ckpt_1.ckpt"
     if twice:
         with pytest.raises(Interrupted):
