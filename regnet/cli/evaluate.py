@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 from regnet import __version__
 from regnet.cli.options import add_overwrite, add_threads, set_threads
-from regnet.cli.output import outputs
+from regnet.cli.output import check_folder, outputs
 from regnet.data.landmarks import SPACES
 from regnet.data.learn2reg import displacement_names, read_dataset
 from regnet.data.table import Pair, read_pairs
@@ -93,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
     set_threads(args.threads)
     if args.jobs < 1:
         raise InputError(f"--jobs {args.jobs}: at least 1 is needed")
+    if args.out is not None:
+        check_folder(args.out, "--out")
     usual = Protocol("learn2reg", "voxel") if args.dataset else Protocol()
     protocol = Protocol(args.labels or usual.labels, args.space or usual.space)
     cases = _cases(_pairs(args), args.transforms)

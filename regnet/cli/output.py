@@ -57,6 +57,17 @@ def check_suffix(path: Path, suffixes: Sequence[str], what: str) -> None:
         raise InputError(f"{path}: {what} is written as {', '.join(suffixes)}")
 
 
+def check_folder(path: Path, option: str) -> None:
+    """Refuse a file, or something below one, where a folder is to be made.
+
+    Raises:
+        InputError: it is.
+    """
+    there = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    if os.path.lexists(there) and not there.is_dir():
+        raise InputError(f"{option} {path}: {there} is a file; a folder is needed")
+
+
 def _stamp(path: Path) -> tuple[int, int] | None:
     """What tells one version of a file from the next; None: no file."""
     try:

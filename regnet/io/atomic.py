@@ -16,8 +16,8 @@ def check_output(path: str | Path, overwrite: bool = False) -> Path:
         InputError: ``path`` exists and ``overwrite`` is not set, or is no regular file.
     """
     path = Path(path)
-    if path.exists():
-        if not path.is_file():
+    if os.path.lexists(path):
+        if path.exists() and not path.is_file():
             raise InputError(f"{path}: exists and is not a regular file; choose another name")
         if not overwrite:
             raise InputError(f"{path}: exists already; choose another name or give --overwrite")
