@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from regnet import __version__
-from regnet.errors import one_line
+from regnet.errors import InputError, one_line
 from regnet.memory import keep_freed
 
 VERBS = {
@@ -104,10 +104,12 @@ def _dispatch(parser: argparse.ArgumentParser, modules: dict[str, ModuleType], w
     if words[:1] == ["train"]:
         # All that follows belongs to Hydra, options included; and Lightning has its own way to end.
         return int(modules["train"].run(argparse.Namespace(overrides=words[1:])))
-    arguments = parser.parse_args(words)
+    arguments, unknown = parser.parse_known_args(words)
     if arguments.verb is None:
         parser.print_help()
         return MISTAKE
+    if unknown:
+        raise InputError(f"unrecognized arguments: {' '.join(unknown)} (see regnet {arguments.verb} --help)")
     with _tidy_end():
         return int(modules[arguments.verb].run(arguments))
 

@@ -8,6 +8,9 @@ from pathlib import Path
 from regnet.errors import InputError
 from regnet.io import check_output, claimed
 
+SOME_FAILED = 3
+"""Exit status where some of many pairs failed and the others are done."""
+
 
 @contextmanager
 def outputs(paths: Sequence[Path], overwrite: bool, inputs: Sequence[str | Path | None] = ()) -> Iterator[None]:

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from regnet import __version__
-from regnet.cli.output import check_folder
+from regnet.cli.output import SOME_FAILED, check_folder
 from regnet.cli.progress import progress
 from regnet.cli.register_files import NAMED
 from regnet.data.learn2reg import displacement_names, read_dataset, write_submission
 from regnet.data.table import Pair, read_pairs
-from regnet.errors import InputError, one_line
+from regnet.errors import InputError, reason
 from regnet.inference import load_model
 from regnet.inference.engine import run_each
 from regnet.inference.manifest import (
@@ -42,7 +42,6 @@ from regnet.io import check_output, claimed
 from regnet.io.within import is_within
 from regnet.memory import keep_freed
 
-SOME_FAILED = 3
 _USUAL = {"moved": "{id}_moved.nii.gz", "warp": "{id}_warp.nii.gz", "moved_labels": "{id}_moved_labels.nii.gz"}
 _OF_A_PAIR = ("moving", "fixed", "moving_labels", "moving_mask", "fixed_mask", "initial_transform")
 # Options that say which pairs, where, and with what of the machine: the result of a pair is the same.
@@ -277,13 +276,13 @@ class _Work:
                 try:
                     self._work(task, manifest)
                 except Exception as error:
-                    manifest |= {"status": FAILED, "error": _told(error), "outputs": {}}
-                manifest["warnings"] = [_told(each.message) for each in caught if each.category is UserWarning]
+                    manifest |= {"status": FAILED, "error": reason(error), "outputs": {}}
+                manifest["warnings"] = [reason(each.message) for each in caught if each.category is UserWarning]
                 manifest["told"] = told.getvalue().splitlines()
                 manifest["seconds"] = round(time.time() - began, 3)
                 write_manifest(task.manifest, manifest)
         except InputError as error:  # another run has it, or the folder cannot be written
-            manifest |= {"status": FAILED, "error": _told(error)}
+            manifest |= {"status": FAILED, "error": reason(error)}
         return manifest
 
     def _work(self, task: Task, manifest: Manifest) -> None:
@@ -317,9 +316,3 @@ def _submit(args: argparse.Namespace, pairs: Sequence[Pair], tasks: Sequence[Tas
         print(f"{left} of {len(tasks)} pairs are not done yet; the last shard packs them")
         return
     print(write_submission(args.out, pairs))
-
-
-def _told(error: object) -> str:
-    text = one_line(error)
-    expected = isinstance(error, ValueError | OSError | MemoryError | Warning)
-    return text if expected and text else f"{type(error).__name__}: {text}"
