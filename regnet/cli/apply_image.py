@@ -98,10 +98,11 @@ def _write_volumes(moving: ImageFile, work: Work, out: Path) -> None:
     is_grey = first.is_floating_point()
     background = background_of(image, work.background) if is_grey else _whole(work.background, image)
     dtype = _type_on_disk(image, background, count, out)
-    parts, seen = _parts(work, count), False
+    parts, held, seen = _parts(work, count), False, False
     with image_writer(out, work.reference, dtype, contents) as put:
         for volume in itertools.chain([first], rest):
             finite = is_grey and bool(volume.isfinite().all())
+            held = held or bool((volume != background).any())
             if is_grey:
                 coefficients_(volume[None, None], work.order or 0)
             for transform, slab in parts:
@@ -111,7 +112,7 @@ def _write_volumes(moving: ImageFile, work: Work, out: Path) -> None:
                     _check_finite(part, moving)
                 seen = seen or bool((part != background).any())
                 put(part)
-    if not seen:
+    if held and not seen:
         _warn_of_nothing(moving, work)
 
 
@@ -187,8 +188,8 @@ def _check_finite(part: Tensor, moving: ImageFile) -> None:
 
 def _warn_of_nothing(moving: ImageFile, work: Work) -> None:
     warnings.warn(
-        f"every voxel of the result is background: nothing of {moving.name} comes into the view of "
-        f"{work.reference.name}, or nothing but background; is the direction right (:inverse)?",
+        f"every voxel of the result is background: nothing of {moving.name}, or only background, comes into the view "
+        f"of {work.reference.name}; is the direction right (:inverse)?",
         stacklevel=2,
     )
 
@@ -206,7 +207,7 @@ def _write_vectors(moving: ImageFile, work: Work, mode: str, out: Path) -> None:
     result = torch.cat(parts, dim=-1)
     if bool(vectors.isfinite().all()):
         _check_finite(result, moving)
-    if not bool((result != (work.background or 0.0)).any()):
+    if bool(vectors.any()) and not bool((result != (work.background or 0.0)).any()):
         _warn_of_nothing(moving, work)
     with image_writer(out, work.reference, stored_type(result.dtype, 0, 0, None, out), moving) as put:
         for sign, component in zip(flip, result, strict=True):
