@@ -62,6 +62,8 @@ clean:
 	@$(PYTHON) -m venv .venv || { echo "no venv module: install your system's python3-venv" >&2; exit 1; }
 	$(BIN)/python -m pip install -c constraints.txt setuptools scikit-build-core pybind11 cmake ninja
 	$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e '.[dev]'
+# It names packages that it needs only in the cloud, and a cloudpickle that is long past.
+	$(BIN)/python -m pip install --no-deps hydra-ray-launcher==1.2.2
 	@touch $@
 
 .venv/.built: .venv/.packages $(shell find csrc -type f)

@@ -230,7 +230,9 @@ def test_a_launcher_runs_two_trials_at_a_time_and_tells_of_the_one_that_fails(la
     pytest.importorskip(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher")
     start = [sys.executable, str(ROOT / "train.py"), "-m", *SMALL, "trainer.max_epochs=1"]
     sweep = [f"hydra/launcher={launcher}", *words, "optimizer.lr=1e-3,1e30", f"hydra.sweep.dir={tmp_path}/sweep"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    # Ray's workers would be as nice as 15, and wait for every other test.
+    ray = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_worker_niceness": "0"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **ray}
     done = subprocess.run([*start, *sweep], cwd=tmp_path, env=environment, capture_output=True, text=True)
     trials = read_trials(tmp_path / "sweep")
     assert states(tmp_path / "sweep") == ["done", "failed"], done.stdout + done.stderr
