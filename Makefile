@@ -1,4 +1,4 @@
-# make demo | test | test-exhaustive | bench | bench-losses | bench-apply | bench-registration DATA=dir | ablation | lint | format | build | docs | wheel | clean
+# make demo | test | test-exhaustive | bench | bench-scaling | bench-losses | bench-apply | bench-registration DATA=dir | ablation | lint | format | build | docs | wheel | clean
 # Everything runs in .venv, which the first target that needs it creates. Another Python: make PYTHON=python3.12 …
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +8,7 @@ ARGS ?=
 # One thread for each of several processes; the tests of the threads set their own number.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist worksteal
 
-.PHONY: demo study test test-exhaustive bench bench-registration bench-apply bench-losses ablation lint format build docs wheel clean
+.PHONY: demo study test test-exhaustive bench bench-scaling bench-registration bench-apply bench-losses ablation lint format build docs wheel clean
 
 demo: build
 	$(BIN)/python tools/demo.py $(ARGS)
@@ -24,6 +24,9 @@ study: build
 
 bench: build
 	$(BIN)/python benchmarks/ops.py $(ARGS)
+
+bench-scaling: build
+	$(BIN)/python benchmarks/scaling.py $(ARGS)
 
 bench-apply: build
 	$(BIN)/python benchmarks/apply.py $(ARGS)
