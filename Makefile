@@ -1,4 +1,4 @@
-# make demo | test | test-exhaustive | bench | bench-scaling | bench-losses | bench-apply | bench-registration DATA=dir | ablation | lint | format | build | clean
+# make demo | test | test-exhaustive | bench | bench-scaling | bench-losses | bench-apply | bench-registration DATA=dir | ablation | lint | format | build | docs | wheel | clean
 # Everything runs in .venv, which the first target that needs it creates. Another Python: make PYTHON=python3.12 …
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +8,7 @@ ARGS ?=
 # One thread for each of several processes; the tests of the threads set their own number.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist worksteal
 
-.PHONY: demo study test test-exhaustive bench bench-scaling bench-registration bench-apply bench-losses ablation lint format build clean
+.PHONY: demo study test test-exhaustive bench bench-scaling bench-registration bench-apply bench-losses ablation lint format build docs wheel clean
 
 demo: build
 	$(BIN)/python tools/demo.py $(ARGS)
@@ -51,6 +51,15 @@ format: build
 	$(BIN)/ruff format .
 
 build: .venv/.built
+
+# A site in build/site, without the network; a broken link is an error.
+docs: build
+	$(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
+
+# A wheel and an sdist in dist/, tried in empty environments.
+wheel: build
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[release]' --no-build-isolation
+	bash tools/wheel.sh $(BIN)/python
 
 clean:
 	rm -rf .venv build demo

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from regnet import __version__
+from regnet.cli.examples import add_examples
 from regnet.errors import InputError, one_line
 from regnet.memory import keep_freed
 
@@ -133,6 +134,7 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     for verb, text in VERBS.items():
         if verb in modules:
             modules[verb].add_parser(subparsers)
+            add_examples(subparsers.choices[verb], verb)
         else:
             subparsers.add_parser(verb, help=text, add_help=False)
     return parser
