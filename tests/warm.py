@@ -83,7 +83,7 @@ def serve(address: str) -> int:
                     break
                 for stream in streams:
                     os.close(stream)
-                _, ended, used = os.wait4(process, 0)
+                _, ended = os.waitpid(process, 0)
                 client.sendall(str(os.waitstatus_to_exitcode(ended) % 256).encode())
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
