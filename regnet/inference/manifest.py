@@ -13,7 +13,8 @@ from regnet.io import atomic_path
 DONE, FAILED, RUNNING = "done", "failed", "running"
 
 Manifest = dict[str, Any]
-"""``id, status, error, warnings, seconds, told``; ``version, settings``; ``inputs`` and ``outputs`` by path."""
+"""``id, status, error, warnings, seconds, told``; ``version, settings``; ``inputs`` and ``outputs`` by path; ``pair``:
+the row of the table."""
 
 
 def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
@@ -61,7 +62,7 @@ def is_current(path: Path, version: str, settings: Mapping[str, Any], inputs: It
     names = [os.fspath(path.resolve()) for path in inputs]
     if sorted(manifest["inputs"]) != sorted(set(names)):
         return False
-    return all(_is_same(folder / name, about) for name, about in (manifest["inputs"] | manifest["outputs"]).items())
+    return all(is_same(folder / name, about) for name, about in (manifest["inputs"] | manifest["outputs"]).items())
 
 
 def describe_inputs(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
@@ -95,7 +96,7 @@ def _stamp(path: Path) -> dict[str, int]:
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
 
-def _is_same(path: Path, about: Mapping[str, Any]) -> bool:
+def is_same(path: Path, about: Mapping[str, Any]) -> bool:
     """Of the same size and time of change, or, for an input that was copied anew, of the same bytes."""
     try:
         now = _stamp(path)
