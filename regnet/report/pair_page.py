@@ -9,6 +9,7 @@ from regnet.report.histogram import histogram
 from regnet.report.page import fold, page, settings, table
 from regnet.report.registration import Registration
 from regnet.report.sight import sight
+from regnet.report.viewer import viewer
 
 
 def pair_page(registration: Registration, meaning: Mapping[str, str], home: str = "") -> str:
@@ -24,12 +25,12 @@ def pair_page(registration: Registration, meaning: Mapping[str, str], home: str 
     back = f'<nav><a href="{escape(home)}">all pairs</a></nav>' if home else ""
     body = (
         f"<main>{back}<h1>{escape(registration.name)}</h1><p class=sub>{_facts(registration)}</p>"
-        f'<ul class="remarks">{said}</ul>{seen}'
+        f'<ul class="remarks">{said}</ul>{seen}{viewer(registration)}'
         f'<div class="columns"><section><h2>Figures</h2>{figures(registration, meaning)}</section>'
         f"<section><h2>Changes of volume</h2>{_spread(registration)}</section></div>"
         f"{_origin(registration.about)}</main>"
     )
-    return page(registration.name, body, ["slices.js"], css)
+    return page(registration.name, body, ["slices.js", "viewer.js"], css)
 
 
 def _facts(registration: Registration) -> str:

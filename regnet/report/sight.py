@@ -6,6 +6,10 @@ from regnet.report.scale import determinants, lengths
 from regnet.report.slices import as_labels, chooser, legend, pictures, style, window
 from regnet.report.upright import upright
 
+_ROOM = 3_000_000  # bytes of all pictures; where they need more (noise does), they are made smaller
+_SIDES = (288, 208, 144)  # pixels of a slice's longer side
+_SIDES_ALONE = (1024, 720, 512)
+
 
 def sight(registration: Registration) -> tuple[str, str]:
     """Their HTML, and the CSS that holds the pictures."""
@@ -25,7 +29,10 @@ def sight(registration: Registration) -> tuple[str, str]:
     colours = {"jacobian": (volumes[3], scales["jacobian"]), "length": (volumes[4], scales["length"])}
     labels = dict(zip(names, volumes[5:], strict=True))
     planes = planes_of(list(greys.values()), spacing)
-    css = "".join(style(plane, pictures(plane, greys, colours)) for plane in planes)
+    for longest in _SIDES if len(planes) > 1 else _SIDES_ALONE:
+        css = "".join(style(plane, pictures(plane, greys, colours, longest)) for plane in planes)
+        if len(css) <= _ROOM:
+            break
     captions = {
         "jacobian": legend(scales["jacobian"], ", yellow: folds"),
         "length": legend(scales["length"], " mm"),

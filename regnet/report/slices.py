@@ -21,18 +21,21 @@ LAYERS = {
 """What may lie over the fixed image, by its key in the page."""
 
 
-def pictures(plane: Plane, greys: Mapping[str, Tensor], colours: Mapping[str, tuple[Tensor, Scale]]) -> dict[str, str]:
+def pictures(
+    plane: Plane, greys: Mapping[str, Tensor], colours: Mapping[str, tuple[Tensor, Scale]], longest: int
+) -> dict[str, str]:
     """Data URIs of a plane's slices, by what they show.
 
     Args:
         plane: which slices.
         greys: ``fixed``, ``moving`` and ``moved``, upright. The last two are one image, so they share black and white.
         colours: other volumes and their colours.
+        longest: pixels of a slice's longer side, at most.
     """
     cut = {name: plane.cut(volume) for name, volume in greys.items()}
     own, shared = window_of(cut["fixed"]), window_of(cut["moving"], cut["moved"])
-    found = {name: grey(slices, own if name == "fixed" else shared) for name, slices in cut.items()}
-    return found | {name: coloured(plane.cut(volume), scale) for name, (volume, scale) in colours.items()}
+    found = {name: grey(slices, own if name == "fixed" else shared, longest) for name, slices in cut.items()}
+    return found | {name: coloured(plane.cut(volume), scale, longest) for name, (volume, scale) in colours.items()}
 
 
 def style(plane: Plane, uris: Mapping[str, str]) -> str:

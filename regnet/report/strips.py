@@ -10,17 +10,18 @@ from contourpy import LineType, contour_generator
 
 from regnet.report.scale import Scale
 
-_LONGEST = 288  # pixels of a slice's longer side where there are several slices
-_LONGEST_ALONE = 1024
 _QUALITY = 82
 _HEADROOM = 0.06
 
 
-def grey(slices: np.ndarray, window: tuple[float, float]) -> str:
-    """A JPEG of slices ``(slices, height, width)``; black and white are the two values of the window."""
+def grey(slices: np.ndarray, window: tuple[float, float], longest: int) -> str:
+    """A JPEG of slices ``(slices, height, width)``; black and white are the two values of the window.
+
+    Slices are made smaller where their longer side has more pixels than ``longest``.
+    """
     low, high = window
     levels = np.clip((slices - low) / max(high - low, 1e-12), 0, 1) * 255
-    picture = PIL.Image.fromarray(_stacked(levels, PIL.Image.Resampling.BOX).round().astype(np.uint8))
+    picture = PIL.Image.fromarray(_stacked(levels, longest, PIL.Image.Resampling.BOX).round().astype(np.uint8))
     return _uri(picture, "JPEG", quality=_QUALITY)
 
 
@@ -30,9 +31,9 @@ def window_of(*slices: np.ndarray) -> tuple[float, float]:
     return float(low), float(high + _HEADROOM * (high - low) if high > low else low + 1)
 
 
-def coloured(slices: np.ndarray, scale: Scale) -> str:
-    """A PNG of slices ``(slices, height, width)``: each voxel one colour of the scale, exactly."""
-    levels = _stacked(scale.steps(slices), PIL.Image.Resampling.NEAREST)
+def coloured(slices: np.ndarray, scale: Scale, longest: int) -> str:
+    """A PNG of slices ``(slices, height, width)``, made smaller as there: each pixel is one voxel's colour, exactly."""
+    levels = _stacked(scale.steps(slices), longest, PIL.Image.Resampling.NEAREST)
     picture = PIL.Image.fromarray(levels.astype(np.uint8)).convert("P")
     picture.putpalette(scale.colours.tobytes())
     return _uri(picture, "PNG", optimize=True)
@@ -62,10 +63,9 @@ def _path(line: np.ndarray, top: int) -> str:
     return f"M{start[0]} {start[1]}l" + " ".join(f"{x} {y}" for x, y in moves.tolist())
 
 
-def _stacked(slices: np.ndarray, how: PIL.Image.Resampling) -> np.ndarray:
+def _stacked(slices: np.ndarray, longest: int, how: PIL.Image.Resampling) -> np.ndarray:
     """The slices below each other, made smaller where they are large."""
     count, height, width = slices.shape
-    longest = _LONGEST if count > 1 else _LONGEST_ALONE
     factor = min(1.0, longest / max(height, width))
     if factor < 1:
         size = max(1, round(width * factor)), max(1, round(height * factor))

@@ -24,4 +24,4 @@ def thumbnail(registration: Registration) -> str:
         low, high = window_of(slices)
         small = PIL.Image.fromarray(slices.astype(np.float32)).resize(size, PIL.Image.Resampling.BILINEAR)
         halves.append((np.asarray(small) - low) / (high - low))
-    return grey(np.concatenate(halves, axis=1)[None], (0, 1))
+    return grey(np.concatenate(halves, axis=1)[None], (0, 1), 4 * _HEIGHT)

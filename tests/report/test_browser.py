@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import PIL.Image
 import pytest
 
 from regnet.report.cohort_page import Entry, cohort_page
@@ -71,6 +73,21 @@ def test_keys_move_the_wipe_the_slices_and_the_layer(browser: Browser, pages: Pa
     browser.press("c")
     assert browser.tell(outline) == "none"
     assert quiet(browser), browser.said
+
+
+def test_the_viewer_starts_when_asked_and_shows_the_images(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "pair.html")
+    assert browser.tell("typeof window.niivue") == "undefined"
+    browser.tell("document.getElementById('start').focus()")
+    browser.press("Enter")
+    browser.until("document.documentElement.dataset.viewer === 'ready'", 120)
+    box = browser.tell("(({x, y, right, bottom}) => [x, y, right, bottom])(canvas.getBoundingClientRect())")
+    top = browser.tell("scrollY")
+    browser.picture(pages / "viewer.png")
+    with PIL.Image.open(pages / "viewer.png") as picture:
+        seen = np.asarray(picture.convert("L").crop((box[0], box[1] + top, box[2], box[3] + top)))
+    assert (seen < 30).mean() > 0.2 and (seen > 120).mean() > 0.02
+    assert quiet(browser), (browser.said, browser.asked)
 
 
 def test_the_index_is_sorted_by_the_keyboard_and_what_has_no_number_stays_last(browser: Browser, pages: Path) -> None:

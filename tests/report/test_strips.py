@@ -48,20 +48,20 @@ def test_labels_that_touch_the_edge_of_a_slice_are_closed_there() -> None:
 
 def test_grey_pictures_go_from_the_window_s_black_to_its_white() -> None:
     slices = np.linspace(-1, 3, 64, dtype=np.float32).reshape(1, 8, 8).repeat(2, 0)
-    seen = pixels(grey(slices, (0.0, 2.0)))
+    seen = pixels(grey(slices, (0.0, 2.0), 100))
     assert seen.shape == (16, 8, 3) and seen[0].max() < 20 and seen[7].min() > 235
     low, high = window_of(slices)
     assert -1 <= low < -0.9 and 2.9 < high < 3.3
 
 
-def test_of_large_slices_smaller_pictures_are_made_but_of_one_alone_larger_ones() -> None:
-    assert pixels(grey(np.zeros((2, 600, 300), np.float32), (0, 1))).shape == (2 * 288, 144, 3)
-    assert pixels(grey(np.zeros((1, 600, 300), np.float32), (0, 1))).shape == (600, 300, 3)
+def test_of_large_slices_smaller_pictures_are_made() -> None:
+    assert pixels(grey(np.zeros((2, 600, 300), np.float32), (0, 1), 288)).shape == (2 * 288, 144, 3)
+    assert pixels(coloured(np.ones((3, 30, 60)), determinants(), 20)).shape == (3 * 10, 20, 3)
 
 
 def test_determinants_are_white_at_one_blue_below_red_above_and_yellow_where_the_map_folds() -> None:
     values = np.array([[[-1.0, 0.0, 1e-3, 1.0, 2.0, 9.0]]])
-    seen = pixels(coloured(values, determinants()))[0]
+    seen = pixels(coloured(values, determinants(), 100))[0]
     assert (seen[0] == seen[1]).all() and tuple(seen[0]) == (255, 214, 0)
     assert seen[2].argmax() == 2 and seen[3].min() > 245 and seen[4].argmax() == 0 and (seen[4] == seen[5]).all()
     assert lengths(0.0).high > 0 and "linear-gradient(" in lengths(2.0).css()
