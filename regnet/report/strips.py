@@ -65,7 +65,7 @@ def _path(line: np.ndarray, top: int) -> str:
 
 def _stacked(slices: np.ndarray, longest: int, how: PIL.Image.Resampling) -> np.ndarray:
     """The slices below each other, made smaller where they are large."""
-    count, height, width = slices.shape
+    _, height, width = slices.shape
     factor = min(1.0, longest / max(height, width))
     if factor < 1:
         size = max(1, round(width * factor)), max(1, round(height * factor))
