@@ -12,6 +12,7 @@ _EXAMPLES = """examples:
   regnet report cohort                                     all pairs of `regnet register --pairs --out cohort`
   regnet report warp.nii.gz --moving m.nii.gz --fixed f.nii.gz
   regnet report ann_1Warp.nii.gz ann_0GenericAffine.mat --moving m.nii.gz --fixed f.nii.gz --out ann.html
+  regnet report logs/default/2026-01-31_12-00-00           a training run
   regnet report sweep                                      a sweep, by its hydra.sweep.dir
 """
 
@@ -22,7 +23,8 @@ def add_parser(subparsers: Any) -> None:
         "report",
         help="make a page of results",
         description="Make HTML pages that need nothing but a browser, and nothing from the net: of a registration, of "
-        "all pairs of a cohort with an index, or of a sweep. What it is a report of is seen from the folder or file.",
+        "all pairs of a cohort with an index, of a training run, or of a sweep. What it is a report of is seen from "
+        "the folder or file.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -30,14 +32,14 @@ def add_parser(subparsers: Any) -> None:
         "what",
         nargs="+",
         metavar="DIR|TRANSFORM",
-        help="folder of a cohort or a sweep; or the transform, fixed -> moving, of a pair, in the order of ANTs where "
-        "it is several files",
+        help="folder of a cohort, a run or a sweep; or the transform, fixed -> moving, of a pair, in the order of "
+        "ANTs where it is several files",
     )
     parser.add_argument(
         "--out",
         type=Path,
-        help="the page; default: TRANSFORM.html, DIR/index.html of a sweep; of a cohort the folder for index.html and "
-        "pairs/ID.html, default: DIR/report",
+        help="the page; default: TRANSFORM.html, RUN/report.html, SWEEP/index.html; of a cohort the folder for "
+        "index.html and pairs/ID.html, default: DIR/report",
     )
     pair = parser.add_argument_group("of a transform")
     pair.add_argument("--moving", type=Path, nargs="+", help="moving image; several are channels")
@@ -66,4 +68,9 @@ def run(args: argparse.Namespace) -> int:
         return report_cohort.run(args, folder)
     if report_sweep.is_sweep(folder):
         return report_sweep.run(folder, args.out)
-    raise InputError(f"{folder}: neither the --out of `regnet register --pairs` (manifests/) nor the folder of a sweep")
+    if (folder / "config.yaml").is_file():
+        return report_run.run(args, folder)
+    raise InputError(
+        f"{folder}: neither the --out of `regnet register --pairs` (manifests/) nor the folder of a training run "
+        "(config.yaml) or of a sweep"
+    )

@@ -22,7 +22,7 @@ def grey(slices: np.ndarray, window: tuple[float, float], longest: int) -> str:
     low, high = window
     levels = np.clip((slices - low) / max(high - low, 1e-12), 0, 1) * 255
     picture = PIL.Image.fromarray(_stacked(levels, longest, PIL.Image.Resampling.BOX).round().astype(np.uint8))
-    return _uri(picture, "JPEG", quality=_QUALITY)
+    return data_uri(picture, "JPEG", quality=_QUALITY)
 
 
 def window_of(*slices: np.ndarray) -> tuple[float, float]:
@@ -36,7 +36,7 @@ def coloured(slices: np.ndarray, scale: Scale, longest: int) -> str:
     levels = _stacked(scale.steps(slices), longest, PIL.Image.Resampling.NEAREST)
     picture = PIL.Image.fromarray(levels.astype(np.uint8)).convert("P")
     picture.putpalette(scale.colours.tobytes())
-    return _uri(picture, "PNG", optimize=True)
+    return data_uri(picture, "PNG", optimize=True)
 
 
 def outlines(slices: np.ndarray) -> str:
@@ -74,7 +74,8 @@ def _stacked(slices: np.ndarray, longest: int, how: PIL.Image.Resampling) -> np.
     return slices.reshape(-1, slices.shape[-1])
 
 
-def _uri(picture: PIL.Image.Image, kind: str, **options: Any) -> str:
+def data_uri(picture: PIL.Image.Image, kind: str, **options: Any) -> str:
+    """A picture as an address that holds it; ``options`` as of its ``save``."""
     stream = io.BytesIO()
     picture.save(stream, kind, **options)
     return f"data:image/{kind.lower()};base64,{base64.b64encode(stream.getvalue()).decode()}"
