@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from regnet.cli import report_cohort, report_registration, report_sweep
+from regnet.cli import report_cohort, report_registration, report_run, report_sweep
 from regnet.cli.options import add_overwrite, add_threads, set_threads
 from regnet.errors import InputError
 
