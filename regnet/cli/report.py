@@ -8,14 +8,6 @@ from regnet.cli import report_cohort, report_registration, report_run, report_sw
 from regnet.cli.options import add_overwrite, add_threads, set_threads
 from regnet.errors import InputError
 
-_EXAMPLES = """examples:
-  regnet report cohort                                     all pairs of `regnet register --pairs --out cohort`
-  regnet report warp.nii.gz --moving m.nii.gz --fixed f.nii.gz
-  regnet report ann_1Warp.nii.gz ann_0GenericAffine.mat --moving m.nii.gz --fixed f.nii.gz --out ann.html
-  regnet report logs/default/2026-01-31_12-00-00           a training run
-  regnet report sweep                                      a sweep, by its hydra.sweep.dir
-"""
-
 
 def add_parser(subparsers: Any) -> None:
     """Declare the verb and its options."""
@@ -25,8 +17,6 @@ def add_parser(subparsers: Any) -> None:
         description="Make HTML pages that need nothing but a browser, and nothing from the net: of a registration, of "
         "all pairs of a cohort with an index, of a training run, or of a sweep. What it is a report of is seen from "
         "the folder or file.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "what",
