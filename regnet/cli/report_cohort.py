@@ -19,6 +19,7 @@ from regnet.inference.meaning import MEANING
 from regnet.inference.registered import case_of, changed, protocol_of
 from regnet.inference.scene import scene
 from regnet.io import atomic_path
+from regnet.io.within import is_within
 
 
 def run(args: argparse.Namespace, folder: Path) -> int:
@@ -30,6 +31,9 @@ def run(args: argparse.Namespace, folder: Path) -> int:
     manifests = read_manifests(folder)
     out = args.out or folder / "report"
     pages = {name: out / "pairs" / f"{name}.html" for name in manifests}
+    for name, page in pages.items():
+        if not is_within(out / "pairs", page):
+            raise InputError(f"{folder}: a manifest's id, {name!r}, is no name of a file")
     index = out / "index.html"
     entries = {name: _without_page(manifest) for name, manifest in manifests.items()}
     done = [manifest for manifest in manifests.values() if manifest["status"] == DONE]

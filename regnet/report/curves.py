@@ -38,6 +38,8 @@ def _panels(log: Log, panels: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -
                 mark = "." if len(log.curves[name][0]) < 30 and not every_step else ""
                 label = {"step": "each step", "train": "training", "val": "validation"}[name.split("/")[0]]
                 axes.plot(*log.curves[name], color=colour, lw=0.7 if every_step else 1.4, marker=mark, label=label)
+        if axes.get_ylim()[0] < 0 <= min(min(log.curves[name][1]) for name, _ in lines if name in log.curves):
+            axes.set_ylim(bottom=0)
         axes.spines[["top", "right"]].set_visible(False)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_title(title, fontsize=10, loc="left")

@@ -118,3 +118,14 @@ def test_a_folder_that_holds_nothing_to_report_of_is_refused(
     (tmp_path / "empty").mkdir()
     assert "manifests" in refused(capsys, "report", tmp_path / "empty")
     assert "is a folder" in refused(capsys, "report", tmp_path / "empty", "warp.nii.gz")
+
+
+def test_the_report_of_a_run_is_told_from_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text("name: study\n", encoding="utf-8")
+    assert "metrics.csv" in refused(capsys, "report", tmp_path)
+    (tmp_path / "csv" / "version_0").mkdir(parents=True)
+    (tmp_path / "csv/version_0/metrics.csv").write_text("epoch,step,val/loss\n0,1,0.5\n", encoding="utf-8")
+    assert regnet("report", tmp_path) == 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "has not ended yet" in text and "name: study" in text and f"--resume {tmp_path}" in text
+    assert "exists already" in refused(capsys, "report", tmp_path)
