@@ -56,6 +56,6 @@ def test_a_loss_term_cannot_be_called_as_any_figure_that_may_be_logged():
     batch["fixed_points"] = batch["moving_points"] = torch.ones(2, 3, 2)
     assert set(measure({"displacement": torch.zeros(2, 2, 12, 10)}, batch)) == set(MEASURES)
     for name in (*MEASURES, "loss", "lr", "weighted/similarity"):
-        with pytest.raises(ValueError, match=f"loss.terms.{name}: a loss term cannot be called so"):
+        with pytest.raises(ValueError, match=rf"loss\.terms\.{name}: a loss term cannot be called so"):
             check_names(["similarity", name])
     check_names(["similarity", "overlap", "folds", "losses"])
