@@ -54,7 +54,7 @@ build: .venv/.built
 
 # A site in build/site, without the network; a broken link is an error.
 docs: build
-	$(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir build/site
 
 # A wheel and an sdist in dist/, tried in empty environments.
 wheel: build

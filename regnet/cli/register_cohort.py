@@ -38,6 +38,7 @@ from regnet.inference.manifest import (
     write_manifest,
     written_before,
 )
+from regnet.inference.registered import describe_pair
 from regnet.io import check_output, claimed
 from regnet.io.within import is_within
 from regnet.memory import keep_freed
@@ -55,6 +56,7 @@ class Task:
 
     Attributes:
         arguments: of :func:`regnet.cli.register.run`.
+        pair: its row, in plain words.
         files: what is written, by what it is.
         inputs: every file that is read.
         settings: what the result depends on besides.
@@ -64,6 +66,7 @@ class Task:
 
     id: str
     arguments: argparse.Namespace
+    pair: dict[str, Any]
     files: dict[str, Path]
     inputs: tuple[Path, ...]
     settings: dict[str, Any]
@@ -190,7 +193,7 @@ def _tasks(
         alone = (pair.moving_mask, pair.fixed_mask, pair.initial_transform, about.moving_labels)
         inputs = (*pair.moving, *pair.fixed, *(path for path in alone if path is not None))
         manifest = args.out / "manifests" / f"{pair.id}.json"
-        tasks.append(Task(pair.id, about, files, inputs, settings | {"files": names}, manifest))
+        tasks.append(Task(pair.id, about, describe_pair(pair), files, inputs, settings | {"files": names}, manifest))
     return tasks
 
 
@@ -263,6 +266,7 @@ class _Work:
                 "told": [],
             },
             **{"version": __version__, "torch": torch.__version__, "settings": task.settings, "inputs": {}},
+            "pair": task.pair,
             "outputs": {os.path.relpath(path, task.folder): {} for path in task.files.values()},
         }
         try:
@@ -304,7 +308,7 @@ def _lost(task: Task, error: BaseException) -> Manifest:
     before = read_manifest(task.manifest)
     for path in task.files.values() if before and before["status"] == RUNNING else ():
         path.unlink(missing_ok=True)
-    manifest |= {"version": __version__, "settings": task.settings, "inputs": {}, "outputs": {}}
+    manifest |= {"version": __version__, "settings": task.settings, "inputs": {}, "outputs": {}, "pair": task.pair}
     write_manifest(task.manifest, manifest)
     return manifest
 

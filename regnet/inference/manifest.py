@@ -14,7 +14,8 @@ from regnet.io.within import is_within
 DONE, FAILED, RUNNING = "done", "failed", "running"
 
 Manifest = dict[str, Any]
-"""``id, status, error, warnings, seconds, told``; ``version, settings``; ``inputs`` and ``outputs`` by path."""
+"""``id, status, error, warnings, seconds, told``; ``version, settings``; ``inputs`` and ``outputs`` by path; ``pair``:
+the row of the table."""
 
 
 def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
@@ -75,7 +76,7 @@ def is_current(path: Path, version: str, settings: Mapping[str, Any], inputs: It
         return False
     if len(written_before(path)) != len(manifest["outputs"]):
         return False
-    return all(_is_same(folder / name, about) for name, about in (manifest["inputs"] | manifest["outputs"]).items())
+    return all(is_same(folder / name, about) for name, about in (manifest["inputs"] | manifest["outputs"]).items())
 
 
 def describe_inputs(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
@@ -109,7 +110,7 @@ def _stamp(path: Path) -> dict[str, int]:
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
 
-def _is_same(path: Path, about: Mapping[str, Any]) -> bool:
+def is_same(path: Path, about: Mapping[str, Any]) -> bool:
     """Of the same size and time of change, or, for an input that was copied anew, of the same bytes."""
     try:
         now = _stamp(path)

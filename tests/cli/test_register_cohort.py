@@ -65,6 +65,8 @@ def test_a_bad_pair_is_told_at_the_end_and_stops_no_other(tmp_path: Path, capsys
     assert sorted(manifests["ann"]["outputs"]) == sorted(name for name in made if name.startswith("ann"))
     assert manifests["bad"]["outputs"] == {} and "bad.nii.gz" in manifests["bad"]["error"]
     assert all(len(about["sha256"]) == 64 for about in manifests["ann"]["inputs"].values())
+    assert manifests["ann"]["pair"]["fixed"] == [str((tmp_path / "pair/fixed.nii.gz").resolve())]
+    assert manifests["bad"]["pair"]["id"] == "bad"
     assert manifests["ann"]["settings"]["refine"] == 1 and manifests["ann"]["seconds"] > 0
     assert read_transform(out / "ann_warp.nii.gz").home is not None
 
