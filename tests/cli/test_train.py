@@ -221,6 +221,8 @@ def test_the_objective_comes_back(tmp_path, monkeypatch):
         (["optimizer=adamm"], "there is no 'optimizer/adamm': did you mean 'optimizer/adam"),
         (["modle=unet_velocity"], "unknown key 'modle': did you mean 'model'?"),
         (["trainer.max_epoch=3"], "unknown key 'trainer.max_epoch': did you mean 'trainer.max_epochs'?"),
+        (["loss.terms.similarity.level=1"], "put + in front to add it: +loss.terms.similarity.level=VALUE"),
+        (["loss.terms.similarity={_target_: regnet.losses.NCC, level: 1}"], "+loss.terms.similarity.level=VALUE"),
         (["scheduler=plateau", "scheduler.patence=3"], "did you mean 'scheduler.patience'?"),
         (["model.network.encodr=[4]"], "did you mean 'model.network.encoder'?"),
         (["+model.network.encodr=[4]"], "has no argument 'encodr': did you mean 'encoder'?"),
