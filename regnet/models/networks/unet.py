@@ -60,18 +60,14 @@ class UNet(nn.Module):
             self.level(ndim, inside, outside, stride=1 if level == 0 else 2)
             for level, (inside, outside) in enumerate(pairwise([in_channels // self.streams, *encoder]))
         )
-        widths = [self.handed_on(ndim, encoder[-1]), *decoder]
-        skips = [self.handed_on(ndim, width) for width in encoder[-2::-1]]
+        widths = [self.streams * encoder[-1], *decoder]
+        skips = [self.streams * width for width in encoder[-2::-1]]
         self.up = nn.ModuleList(
             Merge(ndim, inside, skip, outside) for (inside, outside), skip in zip(pairwise(widths), skips, strict=False)
         )
         widths = [widths[-1], *final]
         self.final = nn.Sequential(*(block(ndim, inside, outside) for inside, outside in pairwise(widths)))
         self.out_channels = widths[-1]
-
-    def handed_on(self, ndim: int, width: int) -> int:
-        """Channels that a level of ``width`` hands to the decoder."""
-        return self.streams * width
 
     def level(self, ndim: int, in_channels: int, out_channels: int, stride: int) -> nn.Module:
         """One level of the encoder."""
