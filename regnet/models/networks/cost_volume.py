@@ -142,7 +142,9 @@ def _places(fixed: Tensor) -> Iterator[tuple[Any, ...]]:
 def local_mean(image: Tensor, window: int = 3) -> Tensor:
     """Mean over the part of the window that is on the grid, ``(N, C, *spatial)``."""
     pool = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[image.ndim - 3]
-    mean: Tensor = pool(image, window, 1, window // 2, count_include_pad=False)
+    sides = [window // 2] * 2 * (image.ndim - 2)  # torch pads no grid that is smaller than the window
+    inside = F.pad(image.new_ones(1, 1, *image.shape[2:]), sides)
+    mean: Tensor = pool(F.pad(image, sides), window, 1) / pool(inside, window, 1)
     return mean
 
 

@@ -9,7 +9,7 @@ from regnet.models import CostVolumeNet, Registration, VelocityHead
 from regnet.models.networks.cost_volume import _Correlation, correlation, local_mean
 
 
-@pytest.mark.parametrize("shape", [(1,), (33, 45), (17, 19, 23)])
+@pytest.mark.parametrize("shape", [(1,), (33, 45), (17, 19, 23), (2, 3, 1)])
 def test_the_velocity_of_any_size_lies_on_the_grid_of_stride_two(shape):
     network = CostVolumeNet(len(shape), in_channels=4, encoder=(4, 8, 6), hidden=5)
     assert network(*torch.rand(2, 2, 2, *shape)).shape == (2, len(shape), *[-(-n // 2) for n in shape])
@@ -39,9 +39,9 @@ def test_gain_and_offset_of_the_features_do_not_matter_and_what_is_outside_count
     assert not correlation(torch.ones_like(moving), fixed).any()
 
 
-@pytest.mark.parametrize("shape", [(4, 5), (3, 4, 5)])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 2)])
 def test_the_gradient_of_the_correlation_is_exact(shape):
-    moving, fixed = torch.randn(2, 2, 3, *shape, generator=torch.Generator().manual_seed(4)).double().requires_grad_()
+    moving, fixed = torch.randn(2, 1, 2, *shape, generator=torch.Generator().manual_seed(4)).double().requires_grad_()
     assert torch.autograd.gradcheck(_Correlation.apply, (moving, fixed))
 
 
@@ -65,7 +65,7 @@ def test_untrained_it_moves_towards_where_the_image_was_shifted_to():
 
 def test_a_local_mean_is_over_what_is_on_the_grid():
     image = torch.arange(5.0).view(1, 1, 5)
-    assert local_mean(image).flatten().tolist() == [0.5, 1, 2, 3, 3.5]
+    assert local_mean(image).flatten().tolist() == pytest.approx([0.5, 1, 2, 3, 3.5])
 
 
 def test_what_does_not_fit_is_refused():
