@@ -1,4 +1,4 @@
-# make demo | test | test-exhaustive | bench | bench-losses | bench-apply | bench-registration DATA=dir | ablation | lint | format | build | clean
+# make demo | test | test-exhaustive | bench | bench-scaling | bench-losses | bench-apply | bench-registration DATA=dir | ablation | lint | format | build | docs | wheel | clean
 # Everything runs in .venv, which the first target that needs it creates. Another Python: make PYTHON=python3.12 …
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +8,7 @@ ARGS ?=
 # One thread for each of several processes; the tests of the threads set their own number.
 TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses=8 --dist worksteal
 
-.PHONY: demo study test test-exhaustive bench bench-registration bench-apply bench-losses ablation lint format build clean
+.PHONY: demo study test test-exhaustive bench bench-scaling bench-registration bench-apply bench-losses ablation lint format build docs wheel clean
 
 demo: build
 	$(BIN)/python tools/demo.py $(ARGS)
@@ -24,6 +24,9 @@ study: build
 
 bench: build
 	$(BIN)/python benchmarks/ops.py $(ARGS)
+
+bench-scaling: build
+	$(BIN)/python benchmarks/scaling.py $(ARGS)
 
 bench-apply: build
 	$(BIN)/python benchmarks/apply.py $(ARGS)
@@ -49,6 +52,15 @@ format: build
 
 build: .venv/.built
 
+# A site in build/site, without the network; a broken link is an error.
+docs: build
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir build/site
+
+# A wheel and an sdist in dist/, tried in empty environments.
+wheel: build
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[release]' --no-build-isolation
+	bash tools/wheel.sh $(BIN)/python
+
 clean:
 	rm -rf .venv build demo
 
@@ -59,6 +71,8 @@ clean:
 	@$(PYTHON) -m venv .venv || { echo "no venv module: install your system's python3-venv" >&2; exit 1; }
 	$(BIN)/python -m pip install -c constraints.txt setuptools scikit-build-core pybind11 cmake ninja
 	$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e '.[dev]'
+# It names packages that it needs only in the cloud, and a cloudpickle that is long past.
+	$(BIN)/python -m pip install --no-deps hydra-ray-launcher==1.2.2
 	@touch $@
 
 .venv/.built: .venv/.packages $(shell find csrc -type f)

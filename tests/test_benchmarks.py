@@ -46,6 +46,14 @@ def test_the_benchmark_of_the_losses_runs_and_tells_its_rows(tmp_path: Path) -> 
     assert all(row["ours"] > 0 or row["unit"] == "fields" for row in rows)
 
 
+def test_the_benchmark_of_the_threads_tells_how_often_the_machine_was_its_own() -> None:
+    words = [sys.executable, str(BENCHMARKS / "scaling.py"), "--quick", "--only", "pull"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4 and all(line.startswith("pull") and line.endswith("of 2 turns") for line in lines)
+
+
 @pytest.mark.slow
 def test_the_ablation_runs_and_tells_a_row_for_each_head_and_loss(tmp_path: Path) -> None:
     written, table = tmp_path / "rows.json", tmp_path / "table.md"

@@ -1,6 +1,7 @@
 """Images along a chain of transforms, in slabs of the reference's grid: large ones cost themselves and little more."""
 
 import itertools
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,15 +98,22 @@ def _write_volumes(moving: ImageFile, work: Work, out: Path) -> None:
     is_grey = first.is_floating_point()
     background = background_of(image, work.background) if is_grey else _whole(work.background, image)
     dtype = _type_on_disk(image, background, count, out)
-    parts = _parts(work, count)
+    parts, held, seen = _parts(work, count), False, False
     with image_writer(out, work.reference, dtype, contents) as put:
         for volume in itertools.chain([first], rest):
+            finite = is_grey and bool(volume.isfinite().all())
+            held = held or bool((volume != background).any())
             if is_grey:
                 coefficients_(volume[None, None], work.order or 0)
             for transform, slab in parts:
                 part = _resampled(volume, moving.grid, work.order, transform, slab, background)
                 _check_held(part, dtype, moving, out)
+                if finite:
+                    _check_finite(part, moving)
+                seen = seen or bool((part != background).any())
                 put(part)
+    if held and not seen:
+        _warn_of_nothing(moving, work)
 
 
 def _read(moving: ImageFile, work: Work) -> tuple[Tensor, Iterator[Tensor]]:
@@ -167,7 +175,23 @@ def _check_held(part: Tensor, dtype: np.dtype, moving: ImageFile, out: Path) -> 
     if part.dtype == torch.int64 and dtype.kind in "iu":
         low, high = (int(end) for end in torch.aminmax(part))
         if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
-            raise InputError(f"{out}: label values from {low} to {high} of {moving.name} do not fit into {dtype}")
+            raise InputError(
+                f"{out}: label values from {low} to {high} of {moving.name} do not fit into {dtype}; renumber them"
+            )
+
+
+def _check_finite(part: Tensor, moving: ImageFile) -> None:
+    """Refuse what interpolation between finite numbers near the end of float32 has made infinite."""
+    if not bool(part.isfinite().all()):
+        raise InputError(f"{moving.name}: its values are too large to be interpolated in float32; scale it first")
+
+
+def _warn_of_nothing(moving: ImageFile, work: Work) -> None:
+    warnings.warn(
+        f"every voxel of the result is background: nothing of {moving.name}, or only background, comes into the view "
+        f"of {work.reference.name}; is the direction right (:inverse)?",
+        stacklevel=2,
+    )
 
 
 def _write_vectors(moving: ImageFile, work: Work, mode: str, out: Path) -> None:
@@ -181,6 +205,10 @@ def _write_vectors(moving: ImageFile, work: Work, mode: str, out: Path) -> None:
         there = transform.apply(vectors[None], moving.grid, slab, order, work.background or 0.0, prefilter=False)[0]
         parts.append(reorient(there, transform, slab, mode))
     result = torch.cat(parts, dim=-1)
+    if bool(vectors.isfinite().all()):
+        _check_finite(result, moving)
+    if bool(vectors.any()) and not bool((result != (work.background or 0.0)).any()):
+        _warn_of_nothing(moving, work)
     with image_writer(out, work.reference, stored_type(result.dtype, 0, 0, None, out), moving) as put:
         for sign, component in zip(flip, result, strict=True):
             put(sign * component)

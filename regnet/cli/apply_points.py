@@ -33,7 +33,8 @@ def apply_points(
         out: the file to write.
 
     Raises:
-        InputError: transforms of other axes, or points in voxels without both images.
+        InputError: transforms of other axes, points that lie in no plane along 2-D transforms, or points in voxels
+            without both images.
     """
     ndim = _axes(points, chain, fixed or moving)
     here, there = (fixed, moving) if to == "moving" else (moving, fixed)
@@ -58,7 +59,13 @@ def _axes(points: Points, chain: Sequence[Link], image: ImageFile | None) -> int
         found[image.name] = image.grid.ndim
     if len(set(found.values())) > 1:
         raise InputError(f"{', '.join(f'{name} is {n}-D' for name, n in found.items())}: they do not go together")
-    return next(iter(found.values()), points.coordinates.shape[1])
+    ndim = next(iter(found.values()), points.coordinates.shape[1])
+    beyond = points.coordinates[:, ndim:]
+    if bool((beyond != beyond[:1]).any()):
+        raise InputError(
+            f"{points.name}: its third coordinates differ, so they lie in no plane, but {next(iter(found))} is 2-D"
+        )
+    return ndim
 
 
 def _tell(points: Points, lost: Tensor) -> None:

@@ -81,17 +81,19 @@ def check_links(chain: Sequence[Link], reference: ImageFile, moving: ImageFile) 
     check_axes(moving.name, moving.grid, reference)
     points = _lattice(reference.grid)
     told = "-t goes as in ANTs: the last given touches the moving image first"
+    hints = {0: "by their headers they lie in different places", 1: "is the direction right (:inverse)?"}
+    hint = hints.get(len(chain), told)
     for link in chain:
         assert link.forward is not None
         home = link.forward.home
         if home is not None and not _meet(points, home):
-            raise InputError(f"{link.word}: lies elsewhere than {reference.name} as the chain brings it there; {told}")
+            raise InputError(f"{link.word}: lies elsewhere than {reference.name} as the chain brings it there; {hint}")
         if home is None and link.is_inverse:
             points = link.transform().map_points(points)
         elif not link.is_inverse:
             points = link.forward.map_points(points)
     if not _meet(points, moving.grid):
-        raise InputError(f"{moving.name}: nothing of it comes into the view of {reference.name}; {told}")
+        raise InputError(f"{moving.name}: nothing of it comes into the view of {reference.name}; {hint}")
     for first, second in itertools.pairwise(chain):
         forward = not first.is_inverse and not second.is_inverse and isinstance(first.forward, Affine)
         home = None if second.forward is None else second.forward.home

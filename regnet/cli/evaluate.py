@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from rich.progress import Progress
 
 from regnet import __version__
 from regnet.cli.options import add_overwrite, add_threads, set_threads
-from regnet.cli.output import outputs
+from regnet.cli.output import SOME_FAILED, check_folder, outputs
 from regnet.data.landmarks import SPACES
 from regnet.data.learn2reg import displacement_names, read_dataset
 from regnet.data.table import Pair, read_pairs
@@ -93,9 +94,11 @@ def run(args: argparse.Namespace) -> int:
     set_threads(args.threads)
     if args.jobs < 1:
         raise InputError(f"--jobs {args.jobs}: at least 1 is needed")
+    if args.out is not None:
+        check_folder(args.out, "--out")
     usual = Protocol("learn2reg", "voxel") if args.dataset else Protocol()
     protocol = Protocol(args.labels or usual.labels, args.space or usual.space)
-    cases = _cases(_pairs(args), args.transforms)
+    cases, failed = _cases(_pairs(args), args.transforms)
     against = _rows_of(args.against)
     written = [args.out / "cases.csv", args.out / "summary.json"] if args.out else []
     with outputs(written, args.overwrite, [args.pairs, args.dataset, args.against]):
@@ -103,7 +106,13 @@ def run(args: argparse.Namespace) -> int:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task("evaluating", total=len(cases))
             keep = args.out / "cases" if args.out else None
-            found = evaluate_cases(cases, protocol, keep, args.jobs, lambda: bar.advance(task))
+            found, unmeasured = evaluate_cases(cases, protocol, keep, args.jobs, lambda: bar.advance(task))
+        failed |= unmeasured
+        if not found:
+            told = next(iter(failed.values()))
+            raise InputError(
+                told if len(failed) == 1 else f"none of {len(failed)} pairs can be measured; first: {told}"
+            )
         rows = [to_row(case, measures) for case, measures in found.items()]
         comparison = compare(rows, against, list(MEANING)) if against else {}
         if args.out:
@@ -113,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
                 "aggregates": summarise(rows),
                 "cases": {case: to_json(measures) for case, measures in found.items()},
                 "against": comparison,
+                "failed": failed,
                 "columns": {name: text for name, text in MEANING.items() if any(name in row for row in rows)},
                 "regnet": __version__,
                 "source": str(args.pairs or args.dataset),
@@ -125,7 +135,9 @@ def run(args: argparse.Namespace) -> int:
         Console().print(comparison_table(f"against {args.against}", _COLUMNS, comparison))
     for path in written:
         print(path)
-    return 0
+    for name, why in failed.items():
+        print(f"regnet: failed: {name}: {why}", file=sys.stderr)
+    return SOME_FAILED if failed else 0
 
 
 def _pairs(args: argparse.Namespace) -> list[Pair]:
@@ -137,22 +149,23 @@ def _pairs(args: argparse.Namespace) -> list[Pair]:
     return pairs
 
 
-def _cases(pairs: Sequence[Pair], folder: str) -> list[Case]:
-    """Each pair with its files."""
+def _cases(pairs: Sequence[Pair], folder: str) -> tuple[list[Case], dict[str, str]]:
+    """Each pair with its files; and of those without a transform, by id, what is missing."""
     if folder == "none":
-        return [Case(pair) for pair in pairs]
+        return [Case(pair) for pair in pairs], {}
     if not Path(folder).is_dir():
         raise InputError(f"{folder}: no such folder of transforms (or give --transforms none)")
-    cases = []
+    cases, missing = [], {}
     for pair in pairs:
         names = [f"{pair.id}_warp", pair.id, f"{pair.id}_composite", *displacement_names(pair)]
         there = _first(Path(folder), names) or _ants(Path(folder), pair.id)
         if not there:
             wanted = " or ".join(f"{name}.nii.gz" for name in (names[0], names[3] if names[3:] else names[1]))
-            raise InputError(f"{folder}: no transform for {pair.id!r}; {wanted} is needed")
+            missing[pair.id] = f"{folder}: no transform for {pair.id!r}; {wanted} is needed"
+            continue
         back = _first(Path(folder), [f"{pair.id}_inverse_warp"])
         cases.append(Case(pair, there, back[0] if back else None))
-    return cases
+    return cases, missing
 
 
 def _first(folder: Path, names: Sequence[str]) -> tuple[Path, ...]:

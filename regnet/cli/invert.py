@@ -69,7 +69,7 @@ def _tell(found: Inverse, transform: Transform, moving: Image, tolerance: float)
             where = _where(missed[0], moving.grid)
             print(f"no inverse within {tolerance:g} voxels at {where} of the moving image{why}")
     home = transform.home or moving.grid
-    folded = determinant(transform, home)[0] <= 0
+    folded = determinant(transform, home, total=False)[0] <= 0
     if bool(folded.any()):
         print(f"the transform folds at {_where(folded, home)} of its grid; what comes from there has several inverses")
     else:
@@ -81,4 +81,4 @@ def _where(mask: Tensor, grid: Grid) -> str:
     at = mask.nonzero()
     low, high = (grid.to_world(corner).tolist() for corner in (at.amin(0), at.amax(0)))
     first, last = (f"({', '.join(f'{x:.1f}' for x in corner)})" for corner in (low, high))
-    return f"{len(at)} voxels ({100 * float(mask.double().mean()):.2g} %, from {first} to {last} mm RAS)"
+    return f"{len(at)} voxels ({100 * float(mask.double().mean()):.3g} %, from {first} to {last} mm RAS)"

@@ -1,6 +1,7 @@
 """``regnet jacobian``: where a transform grows and shrinks."""
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from regnet.cli.transforms import add_transform, file_of, read_images, read_word
 from regnet.errors import InputError
 from regnet.io import write_image
 from regnet.io.image import SUFFIXES
-from regnet.spatial import determinant
+from regnet.spatial import affine_apart, determinant
 
 _LEAST = 1e-9  # what a logarithm takes instead of 0 and less, as Learn2Reg
 
@@ -28,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
     )
     add_transform(parser)
     parser.add_argument("--total", action="store_true", help="with the affine parts")
-    parser.add_argument("--log", action="store_true", help=f"the natural logarithm; of {_LEAST:g} where it folds")
+    parser.add_argument("--log", action="store_true", help=f"the natural logarithm; where it folds that of {_LEAST:g}")
     parser.add_argument("--out", type=Path, required=True, help="image to write, on the grid of --fixed or the field's")
     add_threads(parser)
     add_overwrite(parser)
@@ -46,10 +47,14 @@ def run(args: argparse.Namespace) -> int:
         grid = fixed.grid if fixed is not None else transform.home
         if grid is None:
             raise InputError(f"{args.transform}: has no grid of its own; give --fixed")
-        values = determinant(transform, grid, total=args.total)
+        values = determinant(transform, grid, total=False)
         folded = float((values <= 0).double().mean())
-        values = torch.log(values.clamp(min=_LEAST)) if args.log else values
+        _, affine = affine_apart(transform)
+        scale = float(torch.linalg.det(affine.matrix)) if args.total else 1.0
+        values = values.clamp(min=_LEAST).log() + math.log(abs(scale)) if args.log else values * scale
         write_image(args.out, values, fixed or grid)
+    if not args.total and not torch.equal(affine.matrix, torch.eye(len(affine.matrix), dtype=torch.float64)):
+        print("affine part left out (--total keeps it)")
     print(f"folded voxels: {100 * folded:.4f} %")
     print(args.out)
     return 0

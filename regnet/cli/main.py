@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import NoReturn
 
 from regnet import __version__
+from regnet.cli.examples import add_examples
+from regnet.errors import InputError, one_line
 from regnet.memory import keep_freed
 
 VERBS = {
@@ -103,10 +105,12 @@ def _dispatch(parser: argparse.ArgumentParser, modules: dict[str, ModuleType], w
     if words[:1] == ["train"]:
         # All that follows belongs to Hydra, options included; and Lightning has its own way to end.
         return int(modules["train"].run(argparse.Namespace(overrides=words[1:])))
-    arguments = parser.parse_args(words)
+    arguments, unknown = parser.parse_known_args(words)
     if arguments.verb is None:
         parser.print_help()
         return MISTAKE
+    if unknown:
+        raise InputError(f"unrecognized arguments: {' '.join(unknown)} (see regnet {arguments.verb} --help)")
     with _tidy_end():
         return int(modules[arguments.verb].run(arguments))
 
@@ -130,6 +134,7 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     for verb, text in VERBS.items():
         if verb in modules:
             modules[verb].add_parser(subparsers)
+            add_examples(subparsers.choices[verb], verb)
         else:
             subparsers.add_parser(verb, help=text, add_help=False)
     return parser
@@ -145,12 +150,12 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"out of memory: {error}" if str(error) else "out of memory"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split()) or type(error).__name__
+        return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    return one_line(error) or type(error).__name__
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    print(f"regnet: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"regnet: warning: {one_line(message)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ from pathlib import Path
 from regnet.errors import InputError
 from regnet.io import check_output, claimed
 
+SOME_FAILED = 3
+"""Exit status where some of many pairs failed and the others are done."""
+
 
 @contextmanager
 def outputs(paths: Sequence[Path], overwrite: bool, inputs: Sequence[str | Path | None] = ()) -> Iterator[None]:
@@ -55,6 +58,17 @@ def check_suffix(path: Path, suffixes: Sequence[str], what: str) -> None:
     """
     if not path.name.lower().endswith(tuple(suffixes)):
         raise InputError(f"{path}: {what} is written as {', '.join(suffixes)}")
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Refuse a file, or something below one, where a folder is to be made.
+
+    Raises:
+        InputError: it is.
+    """
+    there = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
+    if os.path.lexists(there) and not there.is_dir():
+        raise InputError(f"{option} {path}: {there} is a file; a folder is needed")
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -254,7 +254,10 @@ def _check_options(args: argparse.Namespace) -> dict[str, Path]:
         raise InputError(f"--seconds {args.seconds:g}: give a number above 0")
     nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
     if nothing and args.init in ("auto", "none"):
-        raise InputError("--model none: nothing to register with: give a network, --refine, or --init affine")
+        raise InputError(
+            "--model none: nothing to register with: give --model RUN (a trained network) or no --model (regnet's own), "
+            "--refine 100 (optimises this pair), --init affine (an affine map alone), or some of them"
+        )
     if args.initial_transform is not None and args.init in ("centre", "moments"):
         raise InputError(f"--initial-transform leaves nothing for --init {args.init} to do: use none, rigid or affine")
     if (args.moving_labels is None) != (args.moved_labels is None):
@@ -272,21 +275,28 @@ def _seed(seed: int) -> None:
 
 
 def _summary(result: Result, fixed: Image, files: dict[str, Path], seconds: float) -> None:
-    flow, foreground = result.forward.flow[None], foreground_of(fixed)
-    length = metrics.displacement_statistics(flow, fixed.grid.spacing, foreground)
-    folding = metrics.folding_fraction(flow, foreground)
     console = Console()
     console.print(f"registered in {seconds:.1f} s")
     matrix = result.affine.matrix[:-1, :-1]
     if not torch.equal(result.affine.matrix, torch.eye(len(matrix) + 1, dtype=torch.float64)):
         console.print(f"affine: turned by {degrees_of(matrix):.1f} degrees, volumes x {float(torch.det(matrix)):.3f}")
-    console.print(f"deformation in the fixed foreground: mean {length['mean']:.2f} mm, most {length['max']:.2f} mm")
-    console.print(f"folded voxels there: {100 * folding:.4f} %")
-    if wants_inverse(files):
-        for line in _inverse_lines(result, fixed):
-            console.print(line)
+    for line in _deformation_lines(result, fixed, files):
+        console.print(line, soft_wrap=True)
     for name, path in files.items():
         console.print(f"{name.replace('_', ' ')}: {path}", soft_wrap=True, highlight=False)
+
+
+def _deformation_lines(result: Result, fixed: Image, files: dict[str, Path]) -> Iterator[str]:
+    """How large the deformation is, whether it folds, and how well its inverse inverts it."""
+    flow, foreground = result.forward.flow[None], foreground_of(fixed)
+    if not bool(flow.any()):
+        yield "affine only: no deformation was asked for (--refine 100), so fields without the affine map move nothing"
+        return
+    length = metrics.displacement_statistics(flow, fixed.grid.spacing, foreground)
+    yield f"deformation in the fixed foreground: mean {length['mean']:.2f} mm, most {length['max']:.2f} mm"
+    yield f"folded voxels there: {100 * metrics.folding_fraction(flow, foreground):.4f} %"
+    if wants_inverse(files):
+        yield from _inverse_lines(result, fixed)
 
 
 def _inverse_lines(result: Result, fixed: Image) -> Iterator[str]:

@@ -6,10 +6,10 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from typing import Any
 import torch
 
 from regnet import __version__
+from regnet.cli.output import SOME_FAILED, check_folder
 from regnet.cli.progress import progress
 from regnet.cli.register_files import NAMED
 from regnet.data.learn2reg import displacement_names, read_dataset, write_submission
 from regnet.data.table import Pair, read_pairs
-from regnet.errors import InputError
+from regnet.errors import InputError, reason
 from regnet.inference import load_model, shipped_model
 from regnet.inference.engine import run_each
 from regnet.inference.manifest import (
@@ -35,11 +36,13 @@ from regnet.inference.manifest import (
     read_manifest,
     sha256,
     write_manifest,
+    written_before,
 )
+from regnet.inference.registered import describe_pair
 from regnet.io import check_output, claimed
+from regnet.io.within import is_within
 from regnet.memory import keep_freed
 
-SOME_FAILED = 3
 _USUAL = {"moved": "{id}_moved.nii.gz", "warp": "{id}_warp.nii.gz", "moved_labels": "{id}_moved_labels.nii.gz"}
 _OF_A_PAIR = ("moving", "fixed", "moving_labels", "moving_mask", "fixed_mask", "initial_transform")
 # Options that say which pairs, where, and with what of the machine: the result of a pair is the same.
@@ -53,18 +56,22 @@ class Task:
 
     Attributes:
         arguments: of :func:`regnet.cli.register.run`.
+        pair: its row, in plain words.
         files: what is written, by what it is.
         inputs: every file that is read.
         settings: what the result depends on besides.
         manifest: the file that tells of it.
+        stale: files of an earlier run, to be removed before this one.
     """
 
     id: str
     arguments: argparse.Namespace
+    pair: dict[str, Any]
     files: dict[str, Path]
     inputs: tuple[Path, ...]
     settings: dict[str, Any]
     manifest: Path
+    stale: tuple[Path, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -94,7 +101,8 @@ def run_cohort(
     pairs = list(read_dataset(args.dataset, args.split)) if args.dataset else _rows(args.pairs, args.split)
     tasks = _tasks(args, pairs, check)
     mine = tasks[_shard(args.shard)]
-    waiting = [task for task in mine if args.overwrite or not _is_done(task)]
+    owners = _owners(args.out, tasks)
+    waiting = [_with_stale(task, owners) for task in mine if args.overwrite or not _is_done(task)]
     failed: dict[str, str] = {}
     work = _Work(run)
     with progress("registering", len(waiting)) as tell:
@@ -122,6 +130,7 @@ def _check(args: argparse.Namespace) -> None:
             raise InputError(f"--{name.replace('_', '-')} is of one pair; with {source} it comes from there")
     if args.out is None:
         raise InputError(f"{source} needs --out, a folder")
+    check_folder(args.out, "--out")
     if args.jobs < 1:
         raise InputError(f"--jobs {args.jobs}: at least 1 is needed")
     if (args.format is not None) != (args.dataset is not None):
@@ -167,10 +176,15 @@ def _tasks(
         about.moving_mask, about.fixed_mask = pair.moving_mask, pair.fixed_mask
         about.moving_labels = pair.moving_labels if "moved_labels" in names else None
         for name in NAMED:
-            named = args.out / names[name] if name in names else None
-            setattr(about, name, str(named) if named and name == "prefix" else named)
+            named = os.path.join(args.out, names[name]) if name in names else None
+            setattr(about, name, named if named is None or name == "prefix" else Path(named))
         files = check(about)
         for path in files.values():
+            if not is_within(args.out, path):
+                raise InputError(
+                    f"{path}: is no name in --out {args.out}; names there have no .., no control characters, do not "
+                    "begin with / and follow no link that leads out"
+                )
             if path in taken:
                 raise InputError(
                     f"{path}: would be written by {taken[path]!r} and {pair.id!r}; put {{id}} into the name"
@@ -179,8 +193,30 @@ def _tasks(
         alone = (pair.moving_mask, pair.fixed_mask, pair.initial_transform, about.moving_labels)
         inputs = (*pair.moving, *pair.fixed, *(path for path in alone if path is not None))
         manifest = args.out / "manifests" / f"{pair.id}.json"
-        tasks.append(Task(pair.id, about, files, inputs, settings | {"files": names}, manifest))
+        tasks.append(Task(pair.id, about, describe_pair(pair), files, inputs, settings | {"files": names}, manifest))
     return tasks
+
+
+def _owners(out: Path, tasks: Sequence[Task]) -> dict[str, str]:
+    """Who writes a file, by its real path: the id of a pair; nobody what is an input of any.
+
+    Raises:
+        InputError: a file is an output of one pair and an input of one.
+    """
+    owners = {os.path.realpath(path): task.id for task in tasks for path in task.files.values()}
+    for task in tasks:
+        for path in map(os.path.realpath, task.inputs):
+            if owners.setdefault(path, ""):
+                raise InputError(
+                    f"{path}: is an input of {task.id!r} and an output of {owners[path]!r}; give another name or --out"
+                )
+    return owners
+
+
+def _with_stale(task: Task, owners: Mapping[str, str]) -> Task:
+    """The task with what its manifest says of before, but for files that are read, or others' to write, now."""
+    before = written_before(task.manifest)
+    return replace(task, stale=tuple(path for path in before if owners.get(os.path.realpath(path), task.id) == task.id))
 
 
 def _names(args: argparse.Namespace, pair: Pair) -> dict[str, str]:
@@ -230,6 +266,7 @@ class _Work:
                 "told": [],
             },
             **{"version": __version__, "torch": torch.__version__, "settings": task.settings, "inputs": {}},
+            "pair": task.pair,
             "outputs": {os.path.relpath(path, task.folder): {} for path in task.files.values()},
         }
         try:
@@ -243,19 +280,19 @@ class _Work:
                 try:
                     self._work(task, manifest)
                 except Exception as error:
-                    manifest |= {"status": FAILED, "error": _one_line(error), "outputs": {}}
-                manifest["warnings"] = [_one_line(each.message) for each in caught if each.category is UserWarning]
+                    manifest |= {"status": FAILED, "error": reason(error), "outputs": {}}
+                manifest["warnings"] = [reason(each.message) for each in caught if each.category is UserWarning]
                 manifest["told"] = told.getvalue().splitlines()
                 manifest["seconds"] = round(time.time() - began, 3)
                 write_manifest(task.manifest, manifest)
         except InputError as error:  # another run has it, or the folder cannot be written
-            manifest |= {"status": FAILED, "error": _one_line(error)}
+            manifest |= {"status": FAILED, "error": reason(error)}
         return manifest
 
     def _work(self, task: Task, manifest: Manifest) -> None:
         # Nothing of an earlier try is left where this one may fail.
-        for name in (read_manifest(task.manifest) or {"outputs": ()})["outputs"]:
-            (task.folder / name).unlink(missing_ok=True)
+        for path in task.stale:
+            path.unlink(missing_ok=True)
         for path in task.files.values():
             check_output(path, task.arguments.overwrite)
         write_manifest(task.manifest, manifest)
@@ -269,9 +306,9 @@ def _lost(task: Task, error: BaseException) -> Manifest:
     told = f"its process was ended from outside, out of memory? ({type(error).__name__})"
     manifest: Manifest = {"id": task.id, "status": FAILED, "error": told, "warnings": [], "seconds": 0.0, "told": []}
     before = read_manifest(task.manifest)
-    for name in before["outputs"] if before and before["status"] == RUNNING else ():
-        (task.folder / name).unlink(missing_ok=True)
-    manifest |= {"version": __version__, "settings": task.settings, "inputs": {}, "outputs": {}}
+    for path in task.files.values() if before and before["status"] == RUNNING else ():
+        path.unlink(missing_ok=True)
+    manifest |= {"version": __version__, "settings": task.settings, "inputs": {}, "outputs": {}, "pair": task.pair}
     write_manifest(task.manifest, manifest)
     return manifest
 
@@ -283,9 +320,3 @@ def _submit(args: argparse.Namespace, pairs: Sequence[Pair], tasks: Sequence[Tas
         print(f"{left} of {len(tasks)} pairs are not done yet; the last shard packs them")
         return
     print(write_submission(args.out, pairs))
-
-
-def _one_line(error: object) -> str:
-    text = " ".join(str(error).split())
-    expected = isinstance(error, ValueError | OSError | MemoryError | Warning)
-    return text if expected and text else f"{type(error).__name__}: {text}"

@@ -7,6 +7,13 @@ from regnet.config import config_dir
 from regnet.io import atomic_path
 
 
+def is_sweep(folder: Path) -> bool:
+    """Whether a folder is that of a sweep."""
+    from regnet.sweeps import read_sweep
+
+    return bool(read_sweep(folder))
+
+
 def run(folder: Path, out: Path | None) -> int:
     """Write the page of a sweep and its best trial as an experiment file, and print where they are."""
     from regnet.report.sweep import write_sweep_page

@@ -8,6 +8,7 @@ from pathlib import Path
 from regnet.data.cells import read_cells
 from regnet.data.rows import Rows
 from regnet.errors import InputError
+from regnet.io.within import has_control
 
 PAIR_FILES = (
     "moving_labels",
@@ -206,6 +207,8 @@ def _check_unique(path: Path, ids: list[str]) -> None:
             raise InputError(f"{path}: {name!r} names two rows")
         if "/" in name or "\\" in name:  # ids become file names
             raise InputError(f"{path}: {name!r} must not hold a slash, since it names output files")
+        if has_control(name):
+            raise InputError(f"{path}: {name!r} must not hold a control character, since it names output files")
         seen.add(name)
 
 

@@ -2,19 +2,19 @@
 
 import hashlib
 import json
-import multiprocessing
 import os
-import signal
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from regnet import __version__
+from regnet.errors import reason
 from regnet.inference.case import Case, Protocol
+from regnet.inference.engine import Outcome, run_each
 from regnet.inference.evaluate import evaluate
 from regnet.report.measures import Measures, from_json, to_json, write_json
 
@@ -25,8 +25,8 @@ def evaluate_cases(
     keep: Path | None = None,
     jobs: int = 1,
     progress: Callable[[], None] = lambda: None,
-) -> dict[str, Measures]:
-    """Measure many pairs.
+) -> tuple[dict[str, Measures], dict[str, str]]:
+    """Measure many pairs, whatever becomes of one.
 
     Args:
         cases: of different ids.
@@ -39,12 +39,10 @@ def evaluate_cases(
         progress: called after each case.
 
     Returns:
-        The measures by id, in the order of the cases.
-
-    Raises:
-        InputError: a file cannot be used. What was done before is kept.
+        The measures by id, in the order of the cases; and for those that cannot be measured the reason, by id.
     """
     found: dict[str, Measures] = {}
+    failed: dict[str, str] = {}
     left = []
     for case in cases:
         measures = None if keep is None else _kept(keep, case, protocol)
@@ -54,43 +52,34 @@ def evaluate_cases(
             found[case.pair.id] = measures
             progress()
     if jobs == 1 or len(left) < 2:
-        for case in left:
-            found[case.pair.id] = _evaluate(case, protocol, keep)
-            progress()
+        outcomes = _here(left, protocol, keep)
     else:
-        found |= _in_parallel(left, protocol, keep, min(jobs, len(left)), progress)
-    return {case.pair.id: found[case.pair.id] for case in cases}
+        threads = max(1, torch.get_num_threads() // jobs)
+        outcomes = run_each(partial(_elsewhere, protocol=protocol, keep=keep, threads=threads), left, jobs)
+    for index, outcome in outcomes:
+        name = left[index].pair.id
+        if isinstance(outcome, BaseException):
+            failed[name] = reason(outcome)
+        else:
+            found[name], messages = outcome
+            for message in messages:
+                warnings.warn(message, stacklevel=2)
+        progress()
+    names = [case.pair.id for case in cases]
+    return {name: found[name] for name in names if name in found}, {n: failed[n] for n in names if n in failed}
 
 
-def _in_parallel(
-    cases: Sequence[Case], protocol: Protocol, keep: Path | None, jobs: int, progress: Callable[[], None]
-) -> dict[str, Measures]:
-    threads = max(1, torch.get_num_threads() // jobs)
-    # Not forked: torch's threads do not survive it.
-    context = multiprocessing.get_context("spawn")
-    found = {}
-    with ProcessPoolExecutor(jobs, context, initializer=_ready, initargs=(threads,)) as pool:
-        waiting = {pool.submit(_elsewhere, case, protocol, keep): case.pair.id for case in cases}
+def _here(cases: Sequence[Case], protocol: Protocol, keep: Path | None) -> Iterator[Outcome]:
+    for index, case in enumerate(cases):
         try:
-            for done in as_completed(waiting):
-                found[waiting[done]], messages = done.result()
-                for message in messages:
-                    warnings.warn(message, stacklevel=2)
-                progress()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)  # those being worked on are finished, and kept
-            raise
-    return found
+            yield index, (_evaluate(case, protocol, keep), [])
+        except Exception as error:
+            yield index, error
 
 
-def _ready(threads: int) -> None:
-    """Prepare a process of the pool: an interruption is its parent's business, who lets it finish its case."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _elsewhere(case: Case, protocol: Protocol, keep: Path | None, threads: int) -> tuple[Measures, list[str]]:
+    """A case in another process, and the warnings that are to be shown by its parent."""
     torch.set_num_threads(threads)
-
-
-def _elsewhere(case: Case, protocol: Protocol, keep: Path | None) -> tuple[Measures, list[str]]:
-    """A case in a process of the pool, and the warnings that are to be shown by its parent."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         measures = _evaluate(case, protocol, keep)

@@ -9,11 +9,13 @@ from typing import Any
 
 from regnet.errors import InputError
 from regnet.io import atomic_path
+from regnet.io.within import is_within
 
 DONE, FAILED, RUNNING = "done", "failed", "running"
 
 Manifest = dict[str, Any]
-"""``id, status, error, warnings, seconds, told``; ``version, settings``; ``inputs`` and ``outputs`` by path."""
+"""``id, status, error, warnings, seconds, told``; ``version, settings``; ``inputs`` and ``outputs`` by path; ``pair``:
+the row of the table."""
 
 
 def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
@@ -33,7 +35,11 @@ def read_manifest(path: Path) -> Manifest | None:
     except (OSError, ValueError):
         return None
     needed = {"id", "status", "version", "settings", "inputs", "outputs"}
-    return content if isinstance(content, dict) and needed <= content.keys() else None
+    if not isinstance(content, dict) or not needed <= content.keys():
+        return None
+    about = [content["inputs"], content["outputs"]]
+    described = all(isinstance(each, dict) and all(isinstance(one, dict) for one in each.values()) for each in about)
+    return content if described else None
 
 
 def read_manifests(folder: Path) -> dict[str, Manifest]:
@@ -51,6 +57,13 @@ def read_manifests(folder: Path) -> dict[str, Manifest]:
     return {manifest["id"]: manifest for manifest in found if manifest}
 
 
+def written_before(path: Path) -> tuple[Path, ...]:
+    """The outputs that a manifest lists, as far as they lie in the cohort's folder, whoever wrote it."""
+    folder = path.parent.parent
+    files = [folder / name for name in (read_manifest(path) or {"outputs": ()})["outputs"]]
+    return tuple(file for file in files if is_within(folder, file) and file.parent != path.parent)
+
+
 def is_current(path: Path, version: str, settings: Mapping[str, Any], inputs: Iterable[Path]) -> bool:
     """Whether what a manifest tells of is there, complete, and what would be made again."""
     manifest, folder = read_manifest(path), path.parent.parent
@@ -61,7 +74,9 @@ def is_current(path: Path, version: str, settings: Mapping[str, Any], inputs: It
     names = [os.fspath(path.resolve()) for path in inputs]
     if sorted(manifest["inputs"]) != sorted(set(names)):
         return False
-    return all(_is_same(folder / name, about) for name, about in (manifest["inputs"] | manifest["outputs"]).items())
+    if len(written_before(path)) != len(manifest["outputs"]):
+        return False
+    return all(is_same(folder / name, about) for name, about in (manifest["inputs"] | manifest["outputs"]).items())
 
 
 def describe_inputs(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
@@ -95,12 +110,12 @@ def _stamp(path: Path) -> dict[str, int]:
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
 
-def _is_same(path: Path, about: Mapping[str, Any]) -> bool:
+def is_same(path: Path, about: Mapping[str, Any]) -> bool:
     """Of the same size and time of change, or, for an input that was copied anew, of the same bytes."""
     try:
         now = _stamp(path)
     except OSError:
         return False
-    if now["size"] != about["size"]:
+    if now["size"] != about.get("size"):
         return False
-    return now["mtime_ns"] == about["mtime_ns"] or ("sha256" in about and sha256(path) == about["sha256"])
+    return now["mtime_ns"] == about.get("mtime_ns") or ("sha256" in about and sha256(path) == about["sha256"])

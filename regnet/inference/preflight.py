@@ -9,6 +9,7 @@ from torch import Tensor
 from regnet.errors import InputError
 from regnet.inference.affine import Aligner
 from regnet.io.image import Image
+from regnet.io.sound import check_place
 from regnet.spatial.affine import Affine
 
 # Fields of view that differ by more than this are in different units, or of different things.
@@ -23,8 +24,8 @@ def check_pair(moving: Image, fixed: Image) -> None:
     """Refuse two images that cannot be registered whatever is done.
 
     Raises:
-        InputError: the images differ in their number of axes or channels, or a spacing is absurd, or one is many
-            times as large as the other; the message names what was found.
+        InputError: the images differ in their number of axes or channels, or a spacing or an offset is absurd, or one
+            is many times as large as the other; the message names what was found.
     """
     for what, a, b in (
         ("axes", moving.grid.ndim, fixed.grid.ndim),
@@ -33,6 +34,7 @@ def check_pair(moving: Image, fixed: Image) -> None:
         if a != b:
             raise InputError(f"{moving.name} and {fixed.name}: cannot be registered: they have {a} and {b} {what}")
     for image in (moving, fixed):
+        check_place(image.grid, image.name)
         if not all(_SPACING[0] <= step <= _SPACING[1] for step in image.grid.spacing):
             steps = " x ".join(f"{step:.3g}" for step in image.grid.spacing)
             raise InputError(

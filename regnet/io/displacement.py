@@ -13,6 +13,7 @@ from regnet.errors import InputError
 from regnet.io.fields import SUFFIXES, from_mm, open_nifti, vectors, write_vectors
 from regnet.io.image import Image
 from regnet.io.itk import to_lps, upright
+from regnet.io.sound import check_fields
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
@@ -93,6 +94,7 @@ def read_displacement(path: str | Path) -> tuple[Tensor, Tensor]:
         InputError: the file is missing or damaged, of another shape or intent, or has values that are not finite.
     """
     field = read(Path(path))
+    check_fields(field, path)
     return field.flow, field.grid.affine
 
 

@@ -15,6 +15,7 @@ from regnet.io import gz
 from regnet.io.atomic import atomic_path
 from regnet.io.image import Image
 from regnet.io.nifti import affine_mm, embed, load_numbers, open_volume, says_place, set_geometry
+from regnet.io.sound import usable_grid
 from regnet.spatial.displacement import Displacement
 from regnet.spatial.grid import Grid
 
@@ -47,10 +48,7 @@ def vectors(image: Any, path: Path) -> tuple[Tensor, Grid]:
     affine = torch.from_numpy(affine_mm(image, path))
     if ndim == 2:
         affine = affine[[0, 1, 3]][:, [0, 1, 3]]
-    try:
-        grid = Grid(shape[:ndim], affine)
-    except ValueError as error:
-        raise InputError(f"{path}: unusable geometry ({error})") from error
+    grid = usable_grid(shape[:ndim], affine, path)
     numbers = np.moveaxis(load_numbers(image, path, np.float32).reshape(*grid.shape, ndim), -1, 0)
     found = torch.from_numpy(np.ascontiguousarray(numbers))
     if not all(math.isfinite(end) for end in torch.aminmax(found)):

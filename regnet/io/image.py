@@ -12,6 +12,7 @@ from torch import Tensor
 from regnet.errors import InputError
 from regnet.io import picture, simpleitk
 from regnet.io.image_file import ImageFile, from_nibabel, open_image
+from regnet.io.sound import check_float32, usable_grid
 from regnet.spatial.grid import Grid
 
 SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", *simpleitk.WRITTEN, *picture.SUFFIXES)
@@ -129,11 +130,13 @@ def _from_arrays(array: Any, matrix: Any, labels: bool) -> Image:
     if data.ndim not in (ndim, ndim + 1):
         raise InputError(f"image in memory: an affine of {tuple(affine.shape)} needs {ndim} axes, got {data.ndim}")
     data = data if data.ndim == ndim + 1 else data[None]
-    try:
-        grid = Grid(tuple(data.shape[1:]), affine)
-    except ValueError as error:
-        raise InputError(f"image in memory: unusable geometry ({error})") from error
-    return Image(data if labels else data.float(), grid)
+    grid = usable_grid(data.shape[1:], affine, "image in memory")
+    if labels:
+        return Image(data, grid)
+    taken = data.float()
+    if data.dtype == torch.float64:
+        check_float32(data.cpu().numpy(), taken.cpu().numpy(), "image in memory")
+    return Image(taken, grid)
 
 
 def _tensor(values: Any) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io import nifti, picture, simpleitk, voxels
+from regnet.io.sound import usable_grid
 from regnet.spatial.grid import Grid
 
 SUFFIXES = (".nii", ".nii.gz", ".mgz", ".mgh", *simpleitk.SUFFIXES, *picture.SUFFIXES)
@@ -146,10 +147,7 @@ def from_nibabel(image: Any, path: Path | None) -> ImageFile:
     if np.dtype(image.header.get_data_dtype()).kind not in "iuf":
         raise InputError(f"{name}: colour or complex voxels; a grey image is needed")
     affine = nifti.affine_mm(image, name)
-    try:
-        grid = Grid(spatial, torch.from_numpy(affine if len(spatial) == 3 else nifti.in_plane(affine)))
-    except ValueError as error:
-        raise InputError(f"{name}: unusable geometry ({error})") from error
+    grid = usable_grid(spatial, torch.from_numpy(affine if len(spatial) == 3 else nifti.in_plane(affine)), name)
 
     def read(dtype: torch.dtype | None) -> Iterator[Tensor]:
         return (volume.reshape(grid.shape) for volume in voxels.read_volumes(image, name, dtype))
@@ -161,6 +159,6 @@ def _picture(path: Path, spacing: float | tuple[float, float] | None) -> ImageFi
     array, affine = picture.read(path, spacing)
 
     def read(dtype: torch.dtype | None) -> Iterator[Tensor]:
-        yield voxels.integers(array, path) if dtype is None else torch.from_numpy(array.astype(np.float32))
+        yield voxels.integers(array, path) if dtype is None else voxels.taken(array, dtype, path)
 
     return ImageFile(Grid(array.shape, torch.from_numpy(affine)), path, None, (), array.dtype.kind in "iu", read)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io import nifti, voxels
+from regnet.io.sound import usable_grid
 from regnet.spatial.grid import Grid
 
 SUFFIXES = (".nrrd", ".nhdr", ".mha", ".mhd")
@@ -73,10 +74,7 @@ def open_header(path: Path) -> Header:
         raise InputError(f"{path}: {len(shape)}-D data of shape {shape}; a grey 2-D or 3-D image is needed")
     _check_promise(path, math.prod(shape) * dtype.itemsize)
     affine = _affine(reader)
-    try:
-        grid = Grid(shape, torch.from_numpy(affine if len(shape) == 3 else nifti.in_plane(affine)))
-    except ValueError as error:
-        raise InputError(f"{path}: unusable geometry ({error})") from error
+    grid = usable_grid(shape, torch.from_numpy(affine if len(shape) == 3 else nifti.in_plane(affine)), path)
     header = nib.Nifti1Header()
     header.set_data_dtype(dtype)
     header.set_data_shape(reader.GetSize())
@@ -101,7 +99,7 @@ def read(found: Header, dtype: torch.dtype | None = torch.float32) -> Tensor:
     array = sitk.GetArrayViewFromImage(image).T.reshape(found.grid.shape)
     if dtype is None:
         return voxels.integers(array, found.path).contiguous()
-    return torch.from_numpy(voxels.plain(array)).to(dtype).contiguous()
+    return voxels.taken(array, dtype, found.path)
 
 
 def write(temporary: Path, path: Path, array: np.ndarray, grid: Grid) -> None:

@@ -8,6 +8,7 @@ from regnet.io.atomic import atomic_path, check_output
 from regnet.io.formats import FIELD_WRITERS, MATRIX, MATRIX_WRITERS, MEANT, NIFTI, READERS, SUFFIXES, File, grid_of
 from regnet.io.image import Image
 from regnet.io.kinds import CONVENTIONS, container, convention
+from regnet.io.sound import check_fields
 from regnet.spatial.affine import Affine
 from regnet.spatial.grid import Grid
 from regnet.spatial.transform import Transform
@@ -31,19 +32,25 @@ def read_transform(
         A field of ITK's is the identity beyond its grid; the others go on as at their edge.
 
     Raises:
-        InputError: missing, damaged, or of unclear convention; or an image is needed that was not given.
+        InputError: missing, damaged, or of unclear convention; or an image is needed that was not given; or a field
+            leads or lies further away than float32 tells voxels apart.
         ValueError: no such convention.
     """
-    file = File(Path(path), moving, fixed)
+    transform = _read(File(Path(path), moving, fixed), source)
+    check_fields(transform, path)
+    return transform
+
+
+def _read(file: File, source: str | None) -> Transform:
     _known(source)
     kind = container(file.path)
     if source is None:
-        source = convention(file.path, kind, moving is not None and fixed is not None)
+        source = convention(file.path, kind, file.moving_image is not None and file.fixed_image is not None)
         if (source, kind) == ("itk", "nifti"):
             return displacement.read(file.path)
     reader = READERS.get(("itk" if source == "itk-h5" else source, kind))
     if reader is None:
-        raise InputError(f"{path}: {source} has no such files ({kind})")
+        raise InputError(f"{file.path}: {source} has no such files ({kind})")
     return reader(file)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from regnet.errors import InputError
 from regnet.io import gz
+from regnet.io.sound import check_float32
 
 _PIECE = 1 << 22  # bytes read at a time
 _WIDER = {
@@ -104,7 +105,10 @@ def read_volumes(
                 part = numbers.numpy()
             # By numpy, in this thread alone: it has the time that unpacking takes, and wakes no others.
             with np.errstate(all="ignore"):
-                np.copyto(out[..., start:stop].numpy(), part, casting="unsafe")
+                room = out[..., start:stop].numpy()
+                np.copyto(room, part, casting="unsafe")
+            if dtype == torch.float32:
+                check_float32(part, room, name)
             start = stop
         yield out
     for _ in parts:  # on to the end of the file, where its checksum is
@@ -168,14 +172,26 @@ def integers(array: np.ndarray, name: object) -> Tensor:
         if not np.array_equal(whole, array):
             raise InputError(f"{name}: label values must be whole numbers; this looks like an image or probabilities")
         if whole.size and np.abs(whole).max() >= 2**53:
-            raise InputError(f"{name}: label values above 2**53 are not exact")
+            raise InputError(f"{name}: label values of 2**53 and more are not exact as floats; renumber them")
         array = whole.astype(smallest(int(whole.min()), int(whole.max())) or np.int64)
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         # torch computes little in uint16 and more: the next signed type holds the same values.
         if array.dtype.itemsize == 8 and array.size and int(array.max()) > np.iinfo(np.int64).max:
-            raise InputError(f"{name}: label values above 2**63 are not supported")
+            raise InputError(f"{name}: label values of 2**63 and more do not fit into 64 bits; renumber them")
         array = array.astype({2: np.int32, 4: np.int64, 8: np.int64}[array.dtype.itemsize])
     return torch.from_numpy(plain(array))
+
+
+def taken(array: np.ndarray, dtype: torch.dtype, name: object) -> Tensor:
+    """Numbers of a file in a type of torch's, contiguous.
+
+    Raises:
+        InputError: a number that float32 does not hold.
+    """
+    found = torch.from_numpy(plain(array)).to(dtype).contiguous()
+    if dtype == torch.float32:
+        check_float32(array, found.numpy(), name)
+    return found
 
 
 def _integers(part: np.ndarray, rest: Iterator[np.ndarray], name: object) -> Tensor:

@@ -116,7 +116,10 @@ def stored_type(dtype: torch.dtype, low: int, high: int, asked: Any, path: objec
         return torch.empty(0, dtype=dtype).numpy().dtype
     held = smallest(low, high)
     if held is None:
-        raise InputError(f"{path}: label values from {low} to {high} do not fit into 32 bits")
+        raise InputError(
+            f"{path}: label values from {low} to {high} do not fit into 32 bits, the widest that labels are written "
+            "in; renumber them"
+        )
     return np.dtype(held)
 
 

@@ -68,5 +68,5 @@ def _of_label(mask: Tensor | None, label: int) -> Tensor | None:
 def _total(a: Tensor, b: Tensor | None, weight: Tensor | None) -> Tensor:
     """Σ a b weight per sample; those that are None left out."""
     if weight is not None:
-        a = a * weight
+        a = a * weight.to(a.dtype)
     return a.sum(1) if b is None else torch.einsum("ns,ns->n", a, b)

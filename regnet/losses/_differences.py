@@ -5,13 +5,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from regnet.losses._precision import as_float
+
 VoxelSize = float | Sequence[float] | Tensor
 
 
-def check_flow(flow: Tensor) -> None:
-    """ValueError unless ``flow`` is ``(N, D, *spatial)`` with one channel per spatial axis."""
+def check_flow(flow: Tensor) -> Tensor:
+    """``flow``, integers as float32; ValueError unless it is ``(N, D, *spatial)`` with one channel per spatial axis."""
     if flow.dim() < 3 or flow.shape[1] != flow.dim() - 2:
         raise ValueError(f"flow must be (N, D, *spatial) with one channel per spatial axis: got {tuple(flow.shape)}")
+    return as_float(flow)
 
 
 def check_voxel_size(voxel_size: VoxelSize, like: Tensor) -> Tensor:

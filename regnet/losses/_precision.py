@@ -30,6 +30,11 @@ def full_precision(function: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
+def as_float(tensor: Tensor) -> Tensor:
+    """Integers as float32: their differences must neither wrap nor overflow."""
+    return tensor if tensor.is_floating_point() else tensor.float()
+
+
 def _widen(value: Any) -> Any:
     half = isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16)
     return value.float() if half else value

@@ -22,9 +22,9 @@ _MARGIN = 0.55
 class Slab:
     """Voxels ``where`` of a flattened grid. Labels are indices; "pure" voxels have all their nodes in one label.
 
-    ``fixed``, ``first`` (label of one node), ``weight`` (of the voxel, 0 out of view), ``pure``: ``(V,)``.
-    ``mixed``: indices of the others; for those, ``labels`` and ``shares``, ``(2^D, M)``, and ``slopes``,
-    ``(D, 2^D, M)``: the derivative of each share in each component of the field.
+    ``fixed``, ``first`` (label of one node), ``weight`` (of the voxel), ``pure``: ``(V,)``; a voxel out of view has no
+    node, but the label ``none``, and is pure. ``mixed``: indices of the others; for those, ``labels`` and ``shares``,
+    ``(2^D, M)``, and ``slopes``, ``(D, 2^D, M)``: the derivative of each share in each component of the field.
     """
 
     where: slice
@@ -47,13 +47,14 @@ class Slab:
         return total
 
 
-def slabs(moving: Tensor, fixed: Tensor, flow: Tensor, weight: Tensor | None) -> Iterator[Slab]:
+def slabs(moving: Tensor, fixed: Tensor, flow: Tensor, weight: Tensor | None, none: int) -> Iterator[Slab]:
     """One sample's voxels, part by part.
 
     Args:
         moving, fixed: indices of labels, ``(*in)`` and ``(*spatial)``, integers.
         flow: ``(D, *spatial)``, voxels.
         weight: ``(*spatial)``.
+        none: index for what is no label.
     """
     size, flat = fixed.numel(), flow.flatten(1)
     source, target = moving.flatten(), fixed.flatten()
@@ -62,16 +63,15 @@ def slabs(moving: Tensor, fixed: Tensor, flow: Tensor, weight: Tensor | None) ->
         lows, fractions, slopes, in_view = _coordinates(flat[:, where], start, fixed.shape, moving.shape)
         nodes = list(itertools.product((0, 1), repeat=len(flow)))
         labels = torch.stack([source[_index(lows, node, moving.shape)] for node in nodes])
-        pure = (labels == labels[0]).all(0)
-        mixed = (~pure & in_view).nonzero()[:, 0]
+        pure = (labels == labels[0]).all(0) | ~in_view
+        mixed = (~pure).nonzero()[:, 0]
         parts = [(1 - f[mixed], f[mixed]) for f in fractions]
         steps = [slope[mixed] for slope in slopes]
-        own = in_view.to(flow.dtype)
         yield Slab(
             where,
             target[where],
-            labels[0],
-            own if weight is None else own * weight.flatten()[where],
+            torch.where(in_view, labels[0], none),
+            torch.ones_like(flat[0, where]) if weight is None else weight.flatten()[where],
             pure,
             mixed,
             labels[:, mixed],

@@ -3,6 +3,9 @@
 import torch
 from torch import Tensor
 
+from regnet.losses._differences import check_flow
+from regnet.losses._precision import as_float
+
 
 def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") -> tuple[Tensor, Tensor, Tensor | None]:
     """Refuse two images and a mask of shapes that do not fit.
@@ -13,8 +16,8 @@ def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") 
         what: their name in the message.
 
     Returns:
-        The images, where the mask is 0 freed of what is not finite, so that it hides that from values and gradients;
-        and the mask, which no loss differentiates.
+        The images, integers as float32, both in the wider of their types, and where the mask is 0 freed of what is not
+        finite, so that it hides that from values and gradients; and the mask, which no loss differentiates.
 
     Raises:
         ValueError: they do not fit.
@@ -24,10 +27,16 @@ def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") 
             f"{what} must both be (N, C, *spatial) of one shape: got {tuple(x.shape)} and {tuple(y.shape)}"
         )
     mask = check_mask(mask, x, what)
-    if mask is None:
-        return x, y, None
-    x, y = (image.masked_fill((mask == 0) & ~image.isfinite(), 0) for image in (x, y))
-    return x, y, mask
+    x, y = as_float(x), as_float(y)
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    return _hidden(x.to(dtype), mask), _hidden(y.to(dtype), mask), mask
+
+
+def check_field(flow: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The same of a field ``(N, D, *spatial)`` and the weight of each voxel, ``(N or 1, 1, *spatial)``."""
+    flow = check_flow(flow)
+    mask = check_mask(mask, flow[:, :1], "the channels of a flow like")
+    return _hidden(flow, mask), mask
 
 
 def check_mask(mask: Tensor | None, like: Tensor, what: str) -> Tensor | None:
@@ -59,3 +68,7 @@ def weighted_mean(values: Tensor, mask: Tensor | None) -> Tensor:
     total = weight.sum(1)
     seen = torch.where(weight > 0, values.flatten(1), 0)
     return ((weight * seen).sum(1) / torch.where(total > 0, total, 1)).mean()
+
+
+def _hidden(values: Tensor, mask: Tensor | None) -> Tensor:
+    return values if mask is None else values.masked_fill((mask == 0) & ~values.isfinite(), 0)

@@ -5,7 +5,7 @@ from torch import Tensor
 from regnet import ops
 from regnet.losses._differences import VoxelSize, check_flow, check_voxel_size
 from regnet.losses._precision import full_precision
-from regnet.losses._weights import check_mask, weighted_mean
+from regnet.losses._weights import check_field, weighted_mean
 from regnet.losses.regularity import diffusion
 from regnet.losses.term import FieldTerm, Tensors, find
 
@@ -31,10 +31,10 @@ def inverse_consistency(
     Source:
         Christensen and Johnson, IEEE Transactions on Medical Imaging 2001; Greer et al., ICCV 2021.
     """
-    residual = _residual(flow, backward)
-    size = check_voxel_size(voxel_size, flow)
-    lengths = (residual * size.view(*size.shape, *[1] * (flow.dim() - 2))).square().sum(1, keepdim=True)
-    return weighted_mean(lengths, check_mask(mask, lengths, "the channels of a flow like"))
+    residual, mask = _residual(flow, backward, mask)
+    size = check_voxel_size(voxel_size, residual)
+    lengths = (residual * size.view(*size.shape, *[1] * (residual.dim() - 2))).square().sum(1, keepdim=True)
+    return weighted_mean(lengths, mask)
 
 
 @full_precision
@@ -48,14 +48,16 @@ def gradicon(flow: Tensor, backward: Tensor, voxel_size: VoxelSize = 1.0, mask: 
     Source:
         Tian et al., CVPR 2023.
     """
-    return diffusion(_residual(flow, backward), voxel_size, mask)
+    residual, mask = _residual(flow, backward, mask)
+    return diffusion(residual, voxel_size, mask)
 
 
-def _residual(flow: Tensor, backward: Tensor) -> Tensor:
-    check_flow(flow)
+def _residual(flow: Tensor, backward: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    flow = check_flow(flow)
     if flow.shape != backward.shape:
         raise ValueError(f"both fields must be of one shape: got {tuple(flow.shape)} and {tuple(backward.shape)}")
-    return ops.compose(flow, backward, bound="replicate")
+    backward, mask = check_field(backward, mask)
+    return ops.compose(flow, backward, bound="replicate"), mask
 
 
 class InverseConsistency(FieldTerm):

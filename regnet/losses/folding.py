@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from regnet import ops
-from regnet.losses._differences import check_flow
 from regnet.losses._precision import full_precision
-from regnet.losses._weights import check_mask, weighted_mean
+from regnet.losses._weights import check_field, weighted_mean
 from regnet.losses.term import FieldTerm, Tensors, find
 
 
@@ -21,7 +20,8 @@ def folding_penalty(flow: Tensor, mask: Tensor | None = None, margin: float = 0.
 
     Args:
         flow: ``(N, D, *spatial)``, voxels; a displacement. det J does not depend on the voxel size.
-        mask: weight of each voxel, >= 0, ``(N or 1, 1, *spatial)``. It is not differentiated.
+        mask: weight of each voxel, >= 0, ``(N or 1, 1, *spatial)``. It is not differentiated. What is not finite
+            where it is 0 is not counted, nor is a determinant made of that.
         margin: determinant below which a voxel is penalised.
 
     Returns:
@@ -33,7 +33,8 @@ def folding_penalty(flow: Tensor, mask: Tensor | None = None, margin: float = 0.
     Source:
         Mok and Chung, CVPR 2020, with a margin.
     """
-    return weighted_mean(torch.relu(margin - _determinant(flow)), _mask(mask, flow))
+    determinant, weight = _determinant(flow, mask)
+    return weighted_mean(torch.relu(margin - determinant), weight)
 
 
 @full_precision
@@ -49,19 +50,23 @@ def log_jacobian(flow: Tensor, mask: Tensor | None = None, floor: float = 0.05) 
     """
     if not floor > 0:
         raise ValueError(f"floor must be a positive determinant: got {floor}")
-    determinant = _determinant(flow)
+    determinant, weight = _determinant(flow, mask)
     kept = determinant.clamp(min=floor)
     logarithm = kept.log() + (determinant - kept) / floor
-    return weighted_mean(logarithm.square(), _mask(mask, flow))
+    return weighted_mean(logarithm.square(), weight)
 
 
-def _determinant(flow: Tensor) -> Tensor:
-    check_flow(flow)
-    return ops.jacobian_determinant(flow)
-
-
-def _mask(mask: Tensor | None, flow: Tensor) -> Tensor | None:
-    return check_mask(mask, flow[:, :1], "the channels of a flow like")
+def _determinant(flow: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The determinant, and each voxel's weight: 0 also where it is made of what the mask hides, which is not finite."""
+    kept, mask = check_field(flow, mask)
+    if mask is None:
+        return ops.jacobian_determinant(kept), None
+    hidden = (kept != flow).any(1, keepdim=True)
+    reached = hidden.clone()
+    for axis, size in enumerate(hidden.shape[2:], start=2):
+        for here, there in ((0, 1), (1, 0)):
+            reached.narrow(axis, here, size - 1).logical_or_(hidden.narrow(axis, there, size - 1))
+    return ops.jacobian_determinant(kept), mask * ~reached
 
 
 class Folding(FieldTerm):

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from regnet.losses._differences import check_flow
-from regnet.losses._precision import full_precision
+from regnet.losses._precision import as_float, full_precision
 from regnet.losses.term import FieldTerm, Tensors, find
 
 
@@ -30,7 +30,7 @@ def kl_divergence(mean: Tensor, log_variance: Tensor, precision: float = 25.0) -
     Source:
         Dalca et al., Medical Image Analysis 2019.
     """
-    check_flow(mean)
+    mean, log_variance = check_flow(mean), as_float(log_variance)
     if mean.shape != log_variance.shape:
         raise ValueError(
             f"mean and log_variance must be of one shape: got {tuple(mean.shape)} and {tuple(log_variance.shape)}"

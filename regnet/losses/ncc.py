@@ -9,8 +9,8 @@ from regnet.losses._precision import full_precision
 from regnet.losses._weights import check_pair
 from regnet.losses.term import ImageTerm, Tensors
 
-_FLAT = 1e-13
-"""An image is flat where its variance is at most this share of its mean square: some roundings of float32."""
+_FLAT = 3.0
+"""An image is flat where its standard deviation is at most so many roundings of its root mean square."""
 
 
 @full_precision
@@ -37,19 +37,24 @@ def ncc(x: Tensor, y: Tensor, mask: Tensor | None = None, squared: bool = False)
     share = weight / weight.sum(2, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
     (a, var_a, seen_a), (b, var_b, seen_b) = _centred(x.flatten(2), share), _centred(y.flatten(2), share)
     both, either = seen_a & seen_b, (seen_a | seen_b).expand(len(x), -1)
-    scale = torch.where(both, var_a * var_b, 1).rsqrt()
+    scale = torch.where(both, var_a, 1).rsqrt() * torch.where(both, var_b, 1).rsqrt()
     cc = torch.where(both, (share * a * b).sum(2) * scale, 0)
     unlike = 1 - (cc.square() if squared else cc)
     return ((unlike * either).sum(1) / either.sum(1).clamp(min=1)).mean()
 
 
 def _centred(image: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The image without its mean, its variance, and whether that is more than rounding."""
+    """The image without its mean, over its largest part; its variance, and whether that is more than rounding."""
     centred = image - (share * image).sum(2, keepdim=True)
     centred = centred - (share * centred).sum(2, keepdim=True)  # what rounding left of the first mean
+    # squares of faint images would vanish; a gain does not matter, so it has no gradient either
+    gain = torch.where(share > 0, centred.detach(), 0).abs().amax(2, keepdim=True)
+    gain = torch.where(gain > 0, gain, 1)
+    centred = centred / gain
     variance = (share * centred.square()).sum(2)
+    limit = (_FLAT * torch.finfo(image.dtype).eps) ** 2
     # told so that NaN is no rounding, and reaches the loss
-    return centred, variance, ~(variance <= _FLAT * (share * image.square()).sum(2))
+    return centred, variance, ~(variance <= limit * (share * (image / gain).square()).sum(2))
 
 
 class NCC(ImageTerm):

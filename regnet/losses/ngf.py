@@ -13,11 +13,11 @@ from regnet.losses.term import ImageTerm, Tensors
 
 @full_precision
 def ngf(x: Tensor, y: Tensor, edge: float = 1.0, voxel_size: VoxelSize = 1.0, mask: Tensor | None = None) -> Tensor:
-    """Mean of 1 - (a·b + e²)² / ((a·a + e²)(b·b + e²)), a and b the gradients of the two images.
+    """Mean of 1 - (abs(a·b) + e²)² / ((a·a + e²)(b·b + e²)), a and b the gradients of the two images.
 
     Each gradient is divided by its root mean square over the sample and channel first, so that gain and offset do not
-    matter; nor does the sign of the contrast. Differences are central, one-sided at the faces. Where neither image has
-    an edge, the value is 0.
+    matter; nor does the sign of the contrast, since the formula is even in a·b: an image and its negative give 0.
+    Differences are central, one-sided at the faces. Where neither image has an edge, the value is 0.
 
     Args:
         x, y: ``(N, C, *spatial)``, on one grid; each channel is compared with its own.
@@ -33,15 +33,16 @@ def ngf(x: Tensor, y: Tensor, edge: float = 1.0, voxel_size: VoxelSize = 1.0, ma
         ValueError: the shapes do not fit, or ``edge`` is not positive.
 
     Source:
-        Haber and Modersitzki, MICCAI 2006; the form with e² in the product, 0 where both are flat, as König and
-        Rühaak, ISBI 2014.
+        Haber and Modersitzki, MICCAI 2006: (a·b)²; with e² in the product, so that it is 0 where both are flat, as
+        König and Rühaak, ISBI 2014. Theirs has a·b, which tells the signs of edges weaker than e apart: the absolute
+        value is ours.
     """
     x, y, mask = check_pair(x, y, mask)
     if not edge > 0:
         raise ValueError(f"edge must be positive, a multiple of the mean gradient: got {edge}")
     size = check_voxel_size(voxel_size, x)
     a, b = _gradient(x, size, mask), _gradient(y, size, mask)
-    inner = (a * b).sum(2) + edge**2
+    inner = (a * b).sum(2).abs() + edge**2
     lengths = (a.square().sum(2) + edge**2) * (b.square().sum(2) + edge**2)
     return weighted_mean(1 - inner.square() / lengths, mask)
 

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from regnet.losses._dice import SoftDice
 from regnet.losses._precision import full_precision
-from regnet.losses._weights import check_pair, weighted_mean
+from regnet.losses._weights import check_mask, check_pair, weighted_mean
 
 DENOMINATORS = ("squares", "sums")
 
@@ -59,6 +59,7 @@ def cross_entropy(x: Tensor, y: Tensor, mask: Tensor | None = None, smooth: floa
     """
     x, y, mask = check_pair(x, y, mask, "label maps")
     check_smooth(smooth)
+    check_mask(mask, x[:, :1], "label maps, one channel for all labels of")
     none_x, none_y = 1 - x.sum(1, keepdim=True), 1 - y.sum(1, keepdim=True)
     entropy = -none_y * (smooth + (1 - smooth) * none_x).log()
     for label in range(x.shape[1]):

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from regnet.losses._analytic import attach, wants_gradient
-from regnet.losses._differences import VoxelSize, check_flow, check_voxel_size, least, mask_of_next, to_next
+from regnet.losses._differences import VoxelSize, check_voxel_size, least, mask_of_next, to_next
 from regnet.losses._precision import full_precision
-from regnet.losses._weights import check_mask, weighted_mean
+from regnet.losses._weights import check_field, weighted_mean
 
 _POWERS = {"l1": 1, "l2": 2}
 
@@ -29,7 +29,7 @@ def diffusion(flow: Tensor, voxel_size: VoxelSize = 1.0, mask: Tensor | None = N
         flow: ``(N, D, *spatial)``, voxels; a displacement or a velocity.
         voxel_size: mm; one, one per axis, or ``(N or 1, D)``. Only the ratios between axes matter.
         mask: weight of each voxel, >= 0, ``(N or 1, 1, *spatial)``; a difference has the least weight of its voxels.
-            It is not differentiated.
+            It is not differentiated, and hides what is not finite where it is 0.
         norm: "l2" or "l1".
 
     Returns:
@@ -40,7 +40,6 @@ def diffusion(flow: Tensor, voxel_size: VoxelSize = 1.0, mask: Tensor | None = N
         ValueError: ``flow`` has not one channel per spatial axis, ``voxel_size`` or ``mask`` does not fit, or an
             unknown norm.
     """
-    check_flow(flow)
     if norm not in _POWERS:
         raise ValueError(f"norm must be one of {', '.join(_POWERS)}: got {norm!r}")
     return _mean_power(flow, [((axis,), 1.0) for axis in range(flow.dim() - 2)], voxel_size, mask, _POWERS[norm])
@@ -58,7 +57,6 @@ def bending_energy(flow: Tensor, voxel_size: VoxelSize = 1.0, mask: Tensor | Non
     Source:
         Rueckert et al., IEEE Transactions on Medical Imaging 1999.
     """
-    check_flow(flow)
     ndim = flow.dim() - 2
     pairs = [(j, k) for j in range(ndim) for k in range(j, ndim)]
     return _mean_power(flow, [(pair, 1.0 if pair[0] == pair[1] else 2.0) for pair in pairs], voxel_size, mask, 2)
@@ -77,6 +75,7 @@ def total_variation(
     Source:
         Rudin, Osher and Fatemi, Physica D 1992.
     """
+    flow, mask = check_field(flow, mask)
     square = _derivative(flow, voxel_size).square().sum((1, 2)).unsqueeze(1)
     if not smooth > 0:
         raise ValueError(f"smooth must be positive: got {smooth}")
@@ -96,6 +95,7 @@ def elastic(
     Source:
         Christensen et al., IEEE Transactions on Image Processing 1996.
     """
+    flow, mask = check_field(flow, mask)
     derivative = _derivative(flow, voxel_size)
     strain = (derivative + derivative.transpose(1, 2)) / 2
     volume = strain.diagonal(dim1=1, dim2=2).sum(-1)
@@ -105,14 +105,12 @@ def elastic(
 
 def _derivative(flow: Tensor, voxel_size: VoxelSize) -> Tensor:
     """∂u_i / ∂x_j in mm per mm, ``(N, i, j, *spatial - 1)``."""
-    check_flow(flow)
     size = check_voxel_size(voxel_size, flow)
     ratio = size[:, :, None] / size[:, None, :]
     return to_next(flow) * ratio.view(*ratio.shape, *[1] * (flow.dim() - 2))
 
 
 def _next(mask: Tensor | None, flow: Tensor) -> Tensor | None:
-    mask = check_mask(mask, flow[:, :1], "the channels of a flow like")
     return None if mask is None else mask_of_next(mask.to(flow.dtype))
 
 
@@ -124,8 +122,8 @@ def _mean_power(
     power: int,
 ) -> Tensor:
     """Σ weight · mean abs(difference along each of ``axes`` in turn) ** power over ``terms`` of (axes, weight)."""
+    flow, mask = check_field(flow, mask)
     size = check_voxel_size(voxel_size, flow)
-    mask = check_mask(mask, flow[:, :1], "the channels of a flow like")
     wanted = wants_gradient(flow)
     with torch.no_grad():
         value = flow.new_zeros(())

@@ -57,7 +57,7 @@ def _energy(
     control: Tensor, shape: Sequence[int], spacing: float | Sequence[float], voxel_size: VoxelSize, degree: int
 ) -> Tensor:
     """A quadratic form in the control points, whose matrix is a product of one small matrix per axis."""
-    check_flow(control)
+    control = check_flow(control)
     ndim = control.shape[1]
     steps = tuple(map(float, spacing)) if isinstance(spacing, Sequence) else (float(spacing),) * ndim
     if len(shape) != ndim or len(steps) != ndim or min(shape) < 1 or not min(steps) > 0:

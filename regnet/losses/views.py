@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from regnet import ops
+from regnet.losses._precision import as_float
 from regnet.losses.term import Tensors
 
 _IMAGES = ("moved", "moved_view", "moving", "fixed", "view", "fixed_mask")
@@ -28,7 +29,7 @@ def coarser(outputs: Tensors, batch: Tensors, level: int) -> tuple[dict[str, Ten
         for tensors in (out, data):
             for key, value in tensors.items():
                 if key in _IMAGES:
-                    tensors[key] = ops.resize(_float(value), _half(value), bound="replicate")
+                    tensors[key] = ops.resize(as_float(value), _half(value), bound="replicate")
                 elif key in _FIELDS:
                     tensors[key] = ops.resize_flow(value, _half(value), bound="replicate")
                 elif key in _LABELS:
@@ -76,10 +77,6 @@ def reversed_view(outputs: Tensors, batch: Tensors) -> tuple[dict[str, Tensor], 
     if "view" in batch:
         data["fixed_mask"] = batch["view"]
     return out, data
-
-
-def _float(image: Tensor) -> Tensor:
-    return image if image.is_floating_point() else image.float()
 
 
 def _half(image: Tensor) -> list[int]:

@@ -7,10 +7,9 @@ from torch import Tensor
 
 from regnet.losses._analytic import attach, wants_gradient
 from regnet.losses._dice import dice_of_sums
-from regnet.losses._differences import check_flow
 from regnet.losses._precision import full_precision
 from regnet.losses._votes import Slab, slabs
-from regnet.losses._weights import check_mask
+from regnet.losses._weights import check_field
 from regnet.losses.overlap import check_denominator, check_smooth
 
 
@@ -25,8 +24,9 @@ def warped_dice(
 ) -> Tensor:
     """:func:`regnet.losses.soft_dice` of linearly warped indicators and those of the fixed labels, making neither.
 
-    The indicators are what ``ops.warp(indicator, flow, bound="replicate", extrapolate="edge")`` gives; time and memory
-    do not depend on the number of labels. The gradient in the field is exact.
+    The indicators are what ``ops.warp(indicator, flow, bound="replicate", extrapolate="edge")`` gives, so beyond the
+    moving image there is no label, and a fixed label there is missed. Time and memory do not depend on the number of
+    labels. The gradient in the field is exact.
 
     Args:
         moving: ``(N, 1, *in)``, integers.
@@ -43,7 +43,7 @@ def warped_dice(
     Raises:
         ValueError: the shapes do not fit, the labels are no integers, or an unknown denominator.
     """
-    mask, known = _check(moving, fixed, flow, labels, mask)
+    flow, mask, known = _check(moving, fixed, flow, labels, mask)
     check_denominator(denominator)
     squares, wanted = denominator == "squares", wants_gradient(flow)
     with torch.no_grad():
@@ -74,13 +74,13 @@ def warped_cross_entropy(
 ) -> Tensor:
     """:func:`regnet.losses.cross_entropy` of linearly warped indicators and those of the fixed labels, making neither.
 
-    Mean of -log(smooth + (1 - smooth) s), s the share of the fixed label in the warped moving labels, in view.
-    Arguments and errors as of :func:`warped_dice`; ``smooth`` in (0, 1).
+    Mean of -log(smooth + (1 - smooth) s), s the share of the fixed label in the warped moving labels; beyond the
+    moving image that of none of the labels is 1. Arguments and errors as of :func:`warped_dice`; ``smooth`` in (0, 1).
 
     Returns:
         0-d in [0, -log(smooth)], in nats: the mean over samples. Differentiable once, in ``flow``.
     """
-    mask, known = _check(moving, fixed, flow, labels, mask)
+    flow, mask, known = _check(moving, fixed, flow, labels, mask)
     check_smooth(smooth)
     wanted = wants_gradient(flow)
     with torch.no_grad():
@@ -104,9 +104,9 @@ def warped_cross_entropy(
 
 def _check(
     moving: Tensor, fixed: Tensor, flow: Tensor, labels: Sequence[int] | None, mask: Tensor | None
-) -> tuple[Tensor | None, Tensor]:
-    """The mask, and the labels to compare, sorted."""
-    check_flow(flow)
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """The field, the mask, and the labels to compare, sorted."""
+    flow, mask = check_field(flow, mask)
     for name, image in (("moving", moving), ("fixed", fixed)):
         if image.is_floating_point() or image.shape[:2] != (len(flow), 1) or image.dim() != flow.dim():
             raise ValueError(
@@ -116,7 +116,7 @@ def _check(
     if fixed.shape[2:] != flow.shape[2:]:
         raise ValueError(f"fixed labels and flow must share a grid: got {tuple(fixed.shape)} and {tuple(flow.shape)}")
     chosen = fixed.long().unique() if labels is None else torch.tensor(sorted(set(labels)), device=fixed.device)
-    return check_mask(mask, fixed, "labels"), chosen[chosen != 0].long() if labels is None else chosen.long()
+    return flow, mask, chosen[chosen != 0].long() if labels is None else chosen.long()
 
 
 def _parts(
@@ -125,7 +125,7 @@ def _parts(
     """Sample by sample, slab by slab; labels as indices into ``known``, its length for all others."""
     for n in range(len(flow)):
         weight = None if mask is None else mask[n % len(mask), 0].to(flow.dtype)
-        for part in slabs(_indices(moving[n, 0], known), _indices(fixed[n, 0], known), flow[n], weight):
+        for part in slabs(_indices(moving[n, 0], known), _indices(fixed[n, 0], known), flow[n], weight, len(known)):
             yield n, part
 
 

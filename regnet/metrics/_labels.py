@@ -1,5 +1,7 @@
 """Label maps as arrays: which labels they hold, how many voxels of each, and where."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from scipy import ndimage
 from torch import Tensor
@@ -21,6 +23,20 @@ def label_arrays(*maps: Tensor) -> list[np.ndarray]:
         if labels.shape != maps[0].shape:
             raise ValueError(f"label maps must have one shape: got {tuple(maps[0].shape)} and {tuple(labels.shape)}")
     return [labels.detach().cpu().numpy() for labels in maps]
+
+
+def chosen(labels: Iterable[int] | None, *found: Iterable[int]) -> list[int]:
+    """The labels asked for; None: all that any of the maps holds, ascending.
+
+    Raises:
+        ValueError: one is no integer.
+    """
+    if labels is None:
+        return sorted(set().union(*found))
+    asked = list(labels)
+    if any(int(label) != label for label in asked):
+        raise ValueError(f"labels must be integers: got {asked}")
+    return [int(label) for label in asked]
 
 
 def sizes(labels: np.ndarray) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""What a mask leaves of a field."""
+"""What a mask leaves of a field, and the type in which fields are measured."""
 
 import torch
 from torch import Tensor
@@ -13,6 +13,11 @@ def check_mask(mask: Tensor | None, like: Tensor) -> None:
         raise ValueError(f"mask must be (N or 1, 1, *spatial) for {tuple(like.shape)}: got {tuple(mask.shape)}")
 
 
+def wide(field: Tensor) -> Tensor:
+    """The field in float32 at least: squares overflow in half precision and wrap in integers."""
+    return field if field.dtype == torch.float64 else field.float()
+
+
 def inside(field: Tensor, mask: Tensor | None) -> Tensor:
     """The values of ``field`` inside the mask, flat, on the CPU."""
     field = field.detach().cpu()
@@ -20,5 +25,4 @@ def inside(field: Tensor, mask: Tensor | None) -> Tensor:
         return field.flatten()
     check_mask(mask, field)
     # By numpy, which picks several times as fast as torch.
-    numbers = field.double() if field.dtype == torch.float64 else field.float()
-    return torch.from_numpy(numbers.numpy()[(mask.cpu() > 0).expand_as(field).numpy()])
+    return torch.from_numpy(wide(field).numpy()[(mask.cpu() > 0).expand_as(field).numpy()])

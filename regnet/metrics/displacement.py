@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regnet import ops
-from regnet.metrics._mask import inside
+from regnet.metrics._mask import inside, wide
 
 Spacing = float | Sequence[float] | Tensor
 
@@ -47,7 +47,7 @@ def endpoint_error(flow: Tensor, truth: Tensor, spacing: Spacing = 1.0, mask: Te
     """
     if flow.shape != truth.shape:
         raise ValueError(f"fields must have one shape: got {tuple(flow.shape)} and {tuple(truth.shape)}")
-    return float(inside(_length(flow - truth, spacing), mask).double().mean())
+    return float(inside(_length(wide(flow) - wide(truth), spacing), mask).double().mean())
 
 
 def inverse_consistency_error(
@@ -69,17 +69,17 @@ def inverse_consistency_error(
     """
     if forward.shape != backward.shape:
         raise ValueError(f"fields must have one shape: got {tuple(forward.shape)} and {tuple(backward.shape)}")
-    return displacement_statistics(ops.compose(backward, forward), spacing, mask)
+    return displacement_statistics(ops.compose(wide(backward), wide(forward)), spacing, mask)
 
 
 def _length(flow: Tensor, spacing: Spacing) -> Tensor:
     """Length of the vectors, ``(N, 1, *spatial)``, mm."""
-    ndim = flow.dim() - 2
+    flow, ndim = wide(flow), flow.dim() - 2
     if ndim < 1 or flow.shape[1] != ndim:
         raise ValueError(f"flow must be (N, D, *spatial) with one channel per spatial axis: got {tuple(flow.shape)}")
     size = torch.as_tensor(spacing, dtype=flow.dtype, device=flow.device)
     size = size.expand(1, ndim) if size.dim() == 0 else size
     size = size[None] if size.dim() == 1 else size
-    if size.shape not in ((1, ndim), (len(flow), ndim)):
-        raise ValueError(f"spacing must be one, {ndim}, or (N, {ndim}) mm: got {spacing}")
+    if size.shape not in ((1, ndim), (len(flow), ndim)) or not bool((size > 0).all()):
+        raise ValueError(f"spacing must be positive, one, {ndim}, or (N, {ndim}) mm: got {spacing}")
     return (flow * size.view(*size.shape, *[1] * ndim)).square_().sum(1, keepdim=True).sqrt_()

@@ -8,7 +8,7 @@ from scipy.spatial import KDTree
 from torch import Tensor
 
 from regnet.metrics._cell import CORNERS, areas
-from regnet.metrics._labels import Box, boxes, label_arrays
+from regnet.metrics._labels import Box, boxes, chosen, label_arrays
 
 Spacing = float | Sequence[float]
 
@@ -59,15 +59,15 @@ def surface_distances(
 ) -> dict[int, dict[str, float]]:
     """:func:`hd95` and :func:`average_surface_distance` (``assd``) of each label, from one search."""
     one, two = label_arrays(a, b)
-    sizes = np.array([float(spacing)] * one.ndim if isinstance(spacing, int | float) else list(spacing), dtype=float)
+    sizes = np.atleast_1d(np.asarray(spacing, dtype=float))
+    sizes = np.repeat(sizes, one.ndim) if np.ndim(spacing) == 0 else sizes
     if one.ndim not in (2, 3):
         raise ValueError(f"label maps must be 2-D or 3-D: got shape {one.shape}")
-    if len(sizes) != one.ndim or not (sizes > 0).all():
+    if sizes.shape != (one.ndim,) or not (sizes > 0).all():
         raise ValueError(f"spacing must be positive, one or {one.ndim} mm: got {spacing}")
     boxes_a, boxes_b = boxes(one), boxes(two)
-    wanted = sorted(boxes_a.keys() | boxes_b.keys()) if labels is None else [int(label) for label in labels]
     result = {}
-    for label in wanted:
+    for label in chosen(labels, boxes_a, boxes_b):
         if label not in boxes_a or label not in boxes_b:
             result[label] = {"hd95": float("nan"), "assd": float("nan")}
             continue

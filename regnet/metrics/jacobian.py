@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from regnet import ops
-from regnet.metrics._mask import check_mask, inside
+from regnet.metrics._mask import check_mask, inside, wide
 from regnet.metrics._slabs import slabs
 
 
@@ -101,14 +101,14 @@ def log_jacobian_determinant(flow: Tensor, offset: float = 0.0) -> Tensor:
     Returns:
         ``(N, 1, *spatial)``; negative where a structure of the moving image was enlarged.
     """
-    return _logarithm(ops.jacobian_determinant(flow) + offset)
+    return _logarithm(ops.jacobian_determinant(wide(flow)) + offset)
 
 
 def _determinant(flow: Tensor) -> Tensor:
     """:func:`regnet.ops.jacobian_determinant`, some rows at a time: its many fields stay in the processor's cache."""
     parts = []
     for start, stop, low, high in slabs(flow):
-        parts.append(ops.jacobian_determinant(flow.detach()[:, :, low:high])[:, :, start - low : stop - low])
+        parts.append(ops.jacobian_determinant(wide(flow.detach()[:, :, low:high]))[:, :, start - low : stop - low])
     return torch.cat(parts, 2)
 
 

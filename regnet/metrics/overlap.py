@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from regnet.metrics._labels import label_arrays, sizes
+from regnet.metrics._labels import chosen, label_arrays, sizes
 
 
 def dice(a: Tensor, b: Tensor, labels: Sequence[int] | None = None) -> dict[int, float]:
@@ -26,9 +26,8 @@ def dice(a: Tensor, b: Tensor, labels: Sequence[int] | None = None) -> dict[int,
     """
     one, two = label_arrays(a, b)
     sizes_a, sizes_b, sizes_both = sizes(one), sizes(two), sizes(one[one == two])
-    wanted = sorted(sizes_a.keys() | sizes_b.keys()) if labels is None else [int(label) for label in labels]
     result = {}
-    for label in wanted:
+    for label in chosen(labels, sizes_a, sizes_b):
         total = sizes_a.get(label, 0) + sizes_b.get(label, 0)
         result[label] = 2 * sizes_both.get(label, 0) / total if total else float("nan")
     return result

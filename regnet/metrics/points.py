@@ -35,8 +35,13 @@ def map_voxels(flow: Tensor, points: Tensor, order: int = 3) -> Tensor:
 
     Returns:
         ``(n, D)``, voxels, float64: ``p + flow(p)``.
+
+    Raises:
+        ValueError: the field is of several pairs, or the points have another number of axes.
     """
     ndim = flow.shape[1]
+    if len(flow) != 1:
+        raise ValueError(f"flow must be of one pair, (1, D, *spatial): got {tuple(flow.shape)}")
     if points.dim() != 2 or points.shape[1] != ndim:
         raise ValueError(f"points must be (n, {ndim}) for a field of {ndim} axes: got {tuple(points.shape)}")
     bound = "replicate" if order < 2 else "dct1"

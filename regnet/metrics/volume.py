@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from regnet.metrics._mask import check_mask, inside
+from regnet.metrics._mask import check_mask, inside, wide
 from regnet.metrics._slabs import slabs
 from regnet.ops.jacobian import determinant
 
@@ -50,7 +50,7 @@ def non_diffeomorphic_volume(flow: Tensor, mask: Tensor | None = None) -> float:
 def _padded(flow: Tensor, first: bool, last: bool) -> Tensor:
     """A field with one voxel more on every side, as at its edge; along its first axis only where it ends there."""
     sides = (1, 1) * (flow.dim() - 3) + (int(first), int(last))
-    return torch.nn.functional.pad(flow if flow.dtype == torch.float64 else flow.float(), sides, "replicate")
+    return torch.nn.functional.pad(wide(flow), sides, "replicate")
 
 
 def _turned(flow: Tensor) -> Tensor:

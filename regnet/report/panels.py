@@ -15,6 +15,7 @@ from torch import Tensor
 
 from regnet import ops
 from regnet.io import atomic_path
+from regnet.report.upright import stands_out, upright
 from regnet.spatial import Grid
 
 _TITLES = ("fixed", "moving", "moved")
@@ -81,7 +82,7 @@ def _draw(tensors: list[Tensor], flow: Tensor, grid: Grid | None, more: bool) ->
     if more:
         images.append(ops.jacobian_determinant(field[None])[0, 0])
     unit = "voxel" if grid is None else "mm"
-    images, field, size = _upright(images, field, grid)
+    images, field, size = upright(images, field, grid)
     if ndim == 3:
         middle = _middle(images[0])
         images, field, size = [image[..., middle] for image in images], field[:2, ..., middle], size[:2]
@@ -117,27 +118,9 @@ def _first_channel(image: Tensor, shape: tuple[int, ...]) -> Tensor:
     return torch.nan_to_num(image.double())
 
 
-def _upright(images: list[Tensor], field: Tensor, grid: Grid | None) -> tuple[list[Tensor], Tensor, tuple[float, ...]]:
-    """Images and field with their axes along R, A, S as nearly as flips and swaps make it, and the voxel size."""
-    ndim = len(field)
-    if grid is None:
-        return images, field, (1.0,) * ndim
-    order = [grid.world_axes.index(world) for world in range(ndim)]
-    flips = [world for world in range(ndim) if grid.orientation[order[world]] not in "RAS"]
-    field = field[order].permute(0, *[1 + axis for axis in order]).flip([1 + world for world in flips])
-    field[flips] *= -1
-    images = [image.permute(order).flip(flips) for image in images]
-    return images, field, tuple(grid.spacing[axis] for axis in order)
-
-
-def _stands_out(image: Tensor) -> Tensor:
-    """Where there is something to see: more than a tenth above the darkest value."""
-    return image > image.min() + 0.1 * (image.max() - image.min())
-
-
 def _middle(image: Tensor) -> int:
     """Index along the last axis of the middle of what stands out."""
-    weight = _stands_out(image).sum((0, 1)).double()
+    weight = stands_out(image).sum((0, 1)).double()
     if float(weight.sum()) == 0:
         return image.shape[-1] // 2
     return round(float((weight * torch.arange(len(weight))).sum() / weight.sum()))
@@ -145,7 +128,7 @@ def _middle(image: Tensor) -> int:
 
 def _content(images: list[Tensor]) -> tuple[slice, slice]:
     """The box that holds what stands out in any of the slices, and a margin."""
-    seen = torch.stack([_stands_out(image) for image in images]).any(0)
+    seen = torch.stack([stands_out(image) for image in images]).any(0)
     bounds = []
     for axis in (0, 1):
         found = seen.any(1 - axis).nonzero().flatten()

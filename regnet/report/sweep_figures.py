@@ -1,54 +1,50 @@
 """The pictures of a sweep, as SVG to put into a page."""
 
-import io
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
-import matplotlib
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
+from regnet.report.svg import BLUE, GREY, ORANGE, svg
+from regnet.report.svg import figure as new_figure
 from regnet.sweeps import Choice, Interval, Trial
-
-_BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#a0aec0"
 
 
 def history(trials: Sequence[Trial]) -> str:
     """The first cost of each finished trial, and the best so far."""
-    figure, axes = _figure(6.4, 3.2)
+    figure, axes = new_figure(6.4, 3.2)
     numbers = [trial.number for trial in trials]
     costs = [_cost(trial) for trial in trials]
-    axes.plot(numbers, costs, "o", color=_BLUE, label="trial")
+    axes.plot(numbers, costs, "o", color=BLUE, label="trial")
     best = [min(costs[: index + 1]) for index in range(len(costs))]
-    axes.step(numbers, best, where="post", color=_ORANGE, label="best so far")
+    axes.step(numbers, best, where="post", color=ORANGE, label="best so far")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="trial", ylabel=next(iter(trials[0].costs)))
     axes.legend(frameon=False)
-    return _svg(figure)
+    return svg(figure)
 
 
 def front(points: Mapping[int, Sequence[float]], names: Sequence[str], chosen: Collection[int]) -> str:
     """The first two costs against each other; the numbers of the trials on the front, whose line joins them."""
-    figure, axes = _figure(6.4, 3.6)
+    figure, axes = new_figure(6.4, 3.6)
     for number, (x, y, *_) in points.items():
-        axes.plot(x, y, "o", color=_ORANGE if number in chosen else _GREY)
+        axes.plot(x, y, "o", color=ORANGE if number in chosen else GREY)
         if number in chosen:
             axes.annotate(str(number), (x, y), xytext=(5, 4), textcoords="offset points")
     if len(names) == 2:
         line = sorted(tuple(points[number]) for number in chosen)
-        axes.step([x for x, _ in line], [y for _, y in line], where="post", color=_ORANGE, lw=1)
+        axes.step([x for x, _ in line], [y for _, y in line], where="post", color=ORANGE, lw=1)
     axes.set(xlabel=names[0], ylabel=names[1])
-    return _svg(figure)
+    return svg(figure)
 
 
 def importance(shares: Mapping[str, float]) -> str:
     """How much of the spread each key explains."""
-    figure, axes = _figure(6.4, 0.7 + 0.4 * len(shares))
+    figure, axes = new_figure(6.4, 0.7 + 0.4 * len(shares))
     keys = sorted(shares, key=lambda key: shares[key])
-    axes.barh(keys, [shares[key] for key in keys], color=_BLUE)
+    axes.barh(keys, [shares[key] for key in keys], color=BLUE)
     axes.set(xlabel="share of the spread of the first cost", xlim=(0, 1))
-    return _svg(figure)
+    return svg(figure)
 
 
 def slices(trials: Sequence[Trial], space: Mapping[str, Choice | Interval]) -> str:
@@ -58,7 +54,7 @@ def slices(trials: Sequence[Trial], space: Mapping[str, Choice | Interval]) -> s
         axes = figure.add_subplot(1, len(space), place)
         numeric = isinstance(choice, Interval)
         at = [float(trial.values[key]) if numeric else trial.values[key] for trial in trials]
-        axes.plot(at, [_cost(trial) for trial in trials], "o", color=_BLUE)
+        axes.plot(at, [_cost(trial) for trial in trials], "o", color=BLUE)
         if isinstance(choice, Interval) and choice.log:
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter(NullFormatter())
@@ -66,22 +62,8 @@ def slices(trials: Sequence[Trial], space: Mapping[str, Choice | Interval]) -> s
         axes.tick_params(axis="x", rotation=0 if numeric else 15)
         if place == 1:
             axes.set_ylabel(next(iter(trials[0].costs)))
-    return _svg(figure)
+    return svg(figure)
 
 
 def _cost(trial: Trial) -> float:
     return next(iter(trial.costs.values()))
-
-
-def _figure(width: float, height: float) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def _svg(figure: Figure) -> str:
-    written = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "font.size": 9}):
-        FigureCanvasSVG(figure).print_svg(written, metadata={"Date": None})
-    return "<svg" + written.getvalue().partition("<svg")[2]

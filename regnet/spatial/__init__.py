@@ -6,7 +6,7 @@ from regnet.spatial.displacement import Displacement
 from regnet.spatial.ffd import FFD
 from regnet.spatial.grid import Grid, canonical, matrix, orthogonal
 from regnet.spatial.invert import Inverse, invert
-from regnet.spatial.jacobian import determinant
+from regnet.spatial.jacobian import affine_apart, determinant
 from regnet.spatial.points import unmap_points
 from regnet.spatial.resample import coefficients_, in_view, resample, resample_labels
 from regnet.spatial.transform import Transform
@@ -22,6 +22,7 @@ __all__ = [
     "Inverse",
     "Transform",
     "Velocity",
+    "affine_apart",
     "canonical",
     "chain",
     "coefficients_",

@@ -52,10 +52,9 @@ class Affine(Transform):
         """Number of axes of the world, 2 or 3."""
         return self.matrix.shape[0] - 1
 
-    def map_points(self, world: Tensor) -> Tensor:
-        """Points ``(..., D)`` of the fixed image -> those of the moving image, RAS mm, float64."""
+    def _map_points(self, world: Tensor) -> Tensor:
         matrix = self.matrix.to(world.device)
-        return world.to(torch.float64) @ matrix[:-1, :-1].T + matrix[:-1, -1]
+        return world @ matrix[:-1, :-1].T + matrix[:-1, -1]
 
     def inverse(self) -> Affine:
         """The exact map from the moving to the fixed image."""

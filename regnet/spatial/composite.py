@@ -47,8 +47,7 @@ class Composite(Transform):
         """The grid of the first part, the one that lies in the fixed space; None if that has none."""
         return self.parts[0].home
 
-    def map_points(self, world: Tensor) -> Tensor:
-        """Points ``(..., D)`` of the fixed image -> those of the moving image, RAS mm, float64."""
+    def _map_points(self, world: Tensor) -> Tensor:
         for part in self.parts:
             world = part.map_points(world)
         return world

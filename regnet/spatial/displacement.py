@@ -58,8 +58,7 @@ class Displacement(Transform):
         """The field's grid."""
         return self.grid
 
-    def map_points(self, world: Tensor) -> Tensor:
-        """Points ``(..., D)`` of the fixed image -> those of the moving image, RAS mm, float64."""
+    def _map_points(self, world: Tensor) -> Tensor:
         return moved_points(world, self.flow, self.grid, 1, OUTSIDE[self.outside])
 
     def displacement_mm(self) -> Tensor:

@@ -63,8 +63,7 @@ class FFD(Transform):
         """The grid that the control points cover."""
         return self.grid
 
-    def map_points(self, world: Tensor) -> Tensor:
-        """Points ``(..., D)`` of the fixed image -> those of the moving image, RAS mm, float64."""
+    def _map_points(self, world: Tensor) -> Tensor:
         return moved_points(world, self._coefficients(), self.lattice, 3, True)
 
     def inverse(self) -> Displacement:

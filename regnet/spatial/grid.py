@@ -4,7 +4,9 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -122,13 +124,15 @@ class Grid:
 
     def to_world(self, voxel: Tensor) -> Tensor:
         """Voxel coordinates ``(..., D)`` of this grid -> RAS mm ``(..., D)``, float64."""
+        voxel = as_points(voxel, self.ndim)
         affine = self.affine.to(voxel.device)
-        return voxel.to(torch.float64) @ affine[:-1, :-1].T + affine[:-1, -1]
+        return voxel @ affine[:-1, :-1].T + affine[:-1, -1]
 
     def to_voxel(self, world: Tensor) -> Tensor:
         """RAS mm ``(..., D)`` -> voxel coordinates ``(..., D)`` of this grid, float64."""
+        world = as_points(world, self.ndim)
         affine = self.affine.to(world.device)
-        return (world.to(torch.float64) - affine[:-1, -1]) @ torch.linalg.inv(affine[:-1, :-1]).T
+        return (world - affine[:-1, -1]) @ torch.linalg.inv(affine[:-1, :-1]).T
 
     def window(self, start: Sequence[int], shape: Sequence[int]) -> "Grid":
         """The part of this grid, or its continuation, of ``shape`` voxels whose first voxel is ``start``."""
@@ -176,6 +180,22 @@ def per_axis(value: float | Sequence[float], ndim: int, name: str) -> tuple[floa
     if len(values) != ndim or not all(math.isfinite(v) and v > 0 for v in values):
         raise ValueError(f"{name} must be one positive number or {ndim} of them, got {value}")
     return values
+
+
+def as_points(points: Any, ndim: int) -> Tensor:
+    """Points as a caller has them, a tensor, an array or lists, as a tensor ``(..., ndim)``, float64.
+
+    Raises:
+        ValueError: they are no numbers, or not ``ndim`` of them a point.
+    """
+    if not isinstance(points, Tensor):
+        try:
+            points = torch.from_numpy(np.ascontiguousarray(points, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"points are a tensor or array of numbers (..., {ndim}) ({error})") from error
+    if points.shape[-1:] != (ndim,):
+        raise ValueError(f"points of {ndim} coordinates are needed, (..., {ndim}), got the shape {tuple(points.shape)}")
+    return points.to(torch.float64)
 
 
 def canonical(grid: Grid, spacing: float | Sequence[float] | None = None) -> Grid:

@@ -1,10 +1,13 @@
 """Points against the direction of a map."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from regnet.spatial.affine import Affine
 from regnet.spatial.composite import Composite
+from regnet.spatial.grid import as_points
 from regnet.spatial.transform import Transform
 
 _STEP = 1e-2  # mm, of the difference quotients
@@ -12,7 +15,7 @@ _SHORTEST = 2.0**-8
 
 
 def unmap_points(
-    transform: Transform, world: Tensor, iterations: int = 60, tolerance: float = 1e-5, start: Tensor | None = None
+    transform: Transform, world: Any, iterations: int = 60, tolerance: float = 1e-5, start: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Points of the moving image -> the matching points of the fixed image: where ``map_points`` gives ``world``.
 
@@ -20,7 +23,7 @@ def unmap_points(
 
     Args:
         transform: any, from fixed to moving.
-        world: ``(N, D)``, RAS mm.
+        world: ``(N, D)``, RAS mm: a tensor, an array or lists.
         iterations: of Newton's method, at most, for each part that has no exact inverse.
         tolerance: the distance in mm at which a point is found.
         start: ``(N, D)``, RAS mm, points near the answer; None: as far the other way as the map goes.
@@ -29,7 +32,7 @@ def unmap_points(
         The points ``(N, D)``, RAS mm, float64; and how far from ``world`` each is mapped, ``(N,)``, mm: far above the
         tolerance where the map folds or does not reach.
     """
-    world = world.to(torch.float64)
+    world = as_points(world, transform.ndim)
     parts = transform.parts if isinstance(transform, Composite) else (transform,)
     begins: list[Tensor | None] = [None if start is None else start.to(torch.float64)]
     for part in parts[:-1]:

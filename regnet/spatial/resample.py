@@ -1,5 +1,7 @@
 """An image on another grid, through world space."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -122,8 +124,22 @@ def warp_labels(labels: Tensor, flow: Tensor, source: Grid, target: Grid, mode: 
 
 
 def _no_flow(image: Tensor, target: Grid) -> Tensor:
+    check_tensor(image)
     dtype = image.dtype if image.is_floating_point() else torch.float32
     return torch.zeros((1, target.ndim, *target.shape), dtype=dtype, device=image.device)
+
+
+def check_tensor(image: Any) -> None:
+    """Refuse what is no tensor.
+
+    Raises:
+        ValueError: it is none; the message says how to make one.
+    """
+    if not isinstance(image, Tensor):
+        raise ValueError(
+            f"an image is a tensor (N, C, *spatial), got {type(image).__name__}; of an array of one image: "
+            "torch.from_numpy(array)[None, None]"
+        )
 
 
 def _check(image: Tensor, grid: Grid) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from regnet.spatial.grid import Grid
-from regnet.spatial.resample import warp_image, warp_labels
+from regnet.spatial.grid import Grid, as_points
+from regnet.spatial.resample import check_tensor, warp_image, warp_labels
 
 if TYPE_CHECKING:
     from regnet.spatial.displacement import Displacement
@@ -33,16 +33,23 @@ class Transform(ABC):
         """The grid that results have where no other is asked for: that of its field, None without a field."""
         return None
 
-    @abstractmethod
-    def map_points(self, world: Tensor) -> Tensor:
+    def map_points(self, world: Any) -> Tensor:
         """Points of the fixed image -> the matching points of the moving image.
 
         Args:
-            world: ``(..., D)``, RAS mm.
+            world: ``(..., D)``, RAS mm: a tensor, an array or lists.
 
         Returns:
             ``(..., D)``, RAS mm, float64.
+
+        Raises:
+            ValueError: no numbers, or not ``D`` of them a point.
         """
+        return self._map_points(as_points(world, self.ndim))
+
+    @abstractmethod
+    def _map_points(self, world: Tensor) -> Tensor:
+        """:meth:`map_points` of a tensor ``(..., D)``, float64."""
 
     @abstractmethod
     def inverse(self) -> Transform:
@@ -91,8 +98,9 @@ class Transform(ABC):
             ``(N, C, *reference.shape)``.
 
         Raises:
-            ValueError: no reference, and no field that has a grid; shapes or axes that do not fit.
+            ValueError: no tensor; no reference, and no field that has a grid; shapes or axes that do not fit.
         """
+        check_tensor(image)
         there = self._there(self._reference(reference))
         flow = there.flow[None].to(image.device)
         return warp_image(image, flow, source, there.grid, order, background, prefilter)
@@ -110,14 +118,19 @@ class Transform(ABC):
         Returns:
             ``(N, 1, *reference.shape)``, type of ``labels``.
         """
+        check_tensor(labels)
         there = self._there(self._reference(reference))
         return warp_labels(labels, there.flow[None].to(labels.device), source, there.grid, mode, background)
 
-    def save(self, path: str | Path, **options: Any) -> None:
-        """Write to a file: :func:`regnet.io.write_transform`."""
+    def save(self, path: str | Path, overwrite: bool = False, **options: Any) -> None:
+        """Write to a file: :func:`regnet.io.write_transform`, which as the commands keeps a file that exists.
+
+        Raises:
+            InputError: the file exists and ``overwrite`` is not set, or as there.
+        """
         from regnet.io import write_transform  # named in tests/test_architecture.py: files are above spaces
 
-        write_transform(path, self, **options)
+        write_transform(path, self, overwrite=overwrite, **options)
 
     @staticmethod
     def load(path: str | Path, **options: Any) -> Transform:

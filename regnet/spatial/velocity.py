@@ -50,8 +50,7 @@ class Velocity(Transform):
         """The velocity's grid."""
         return self.grid
 
-    def map_points(self, world: Tensor) -> Tensor:
-        """Points ``(..., D)`` of the fixed image -> those of the moving image, RAS mm, float64."""
+    def _map_points(self, world: Tensor) -> Tensor:
         return self.displacement.map_points(world)
 
     def inverse(self) -> Velocity:

@@ -1,7 +1,8 @@
 """What a step of training will cost, from steps on small crops of its batch.
 
 Tensors that a step holds at once are counted, not the process: on crops of a few voxels that is exact, and it grows
-linearly with the voxels, as does the time.
+linearly with the voxels, as does the time. Only the last axis is cropped: torch chooses a convolution by the product of
+the sizes of all others (20,480 and below is computed another way, twice as slow), so the crop does as the whole will.
 """
 
 import math
@@ -9,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import torch
@@ -18,9 +20,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 Batch = Mapping[str, Any]
 
-# The larger crop has this share of each axis, in multiples of 16, so that its levels are as full as those of the whole;
-# or all of it, where that is less than so many voxels, whose time says little.
-_SHARE, _MULTIPLE, _LEAST = 0.5, 16, 40**3
+# The crops are so wide, or a multiple, so that their levels are as full as those of the whole; the larger one has at
+# least so many voxels, since the time of fewer says little.
+_WIDTH, _LEAST = 16, 40**3
 # Of the batch, what lies on its grid; an image on its own voxels is as large for every crop.
 _ON_GRID = ("moving", "fixed", "view", "moving_labels", "fixed_labels", "fixed_mask", "flow")
 
@@ -79,16 +81,13 @@ def estimate(loss: Callable[[Batch], Tensor], batch: Batch, parameters: Sequence
     def step(part: Batch) -> None:
         torch.autograd.grad(loss(part), [p for p in parameters if p.requires_grad], allow_unused=True)
 
-    whole = batch["fixed"].shape[2:]
-    large = crop_shape(whole, _SHARE)
-    large = large if math.prod(large) >= _LEAST else list(whole)
-    parts = [_crop(batch, shape) for shape in (crop_shape(large, _SHARE), large)]
+    parts = [_crop(batch, width) for width in crop_widths(batch["fixed"].shape[2:])]
     held = []
     for part in parts:
         with Held() as counter:
             step(part)
         held.append(counter.most)
-    spent = [_shortest(lambda part=part: step(part)) for part in parts]  # type: ignore[misc]
+    spent = [_typical(lambda part=part: step(part)) for part in parts]  # type: ignore[misc]
     few, many, whole_many = (math.prod(part["fixed"].shape[2:]) for part in (*parts, batch))
 
     def carried(small: float, large: float) -> float:
@@ -98,28 +97,30 @@ def estimate(loss: Callable[[Batch], Tensor], batch: Batch, parameters: Sequence
     return Cost(carried(*held), carried(*spent))
 
 
-def _shortest(call: Callable[[], None]) -> float:
-    """Seconds, the less of two calls: what else runs on the machine only makes them longer."""
+def _typical(call: Callable[[], None]) -> float:
+    """Seconds, the median of three calls."""
     seconds = []
-    for _ in range(2):
+    for _ in range(3):
         start = time.perf_counter()
         call()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return median(seconds)
 
 
-def crop_shape(shape: Sequence[int], share: float) -> list[int]:
-    """A smaller grid: about ``share`` of each axis, in multiples of 16."""
-    return [min(n, max(_MULTIPLE, int(share * n) // _MULTIPLE * _MULTIPLE)) for n in shape]
+def crop_widths(shape: Sequence[int]) -> tuple[int, int]:
+    """How much of the last axis the smaller crop has, and the larger: thrice as much, or all where that is little."""
+    small = math.ceil(_LEAST / math.prod(shape[:-1]) / 3 / _WIDTH) * _WIDTH
+    if 3 * small < shape[-1]:
+        return small, 3 * small
+    return min(shape[-1], max(_WIDTH, shape[-1] // 2 // _WIDTH * _WIDTH)), shape[-1]
 
 
-def _crop(batch: Batch, shape: Sequence[int]) -> dict[str, Any]:
-    """The middle of everything that lies on the batch's grid."""
-    cut = [slice((n - m) // 2, (n - m) // 2 + m) for n, m in zip(batch["fixed"].shape[2:], shape, strict=True)]
-    middle = (Ellipsis, *cut)
-    return {key: value[middle].contiguous() if key in _ON_GRID else value for key, value in batch.items()}
+def _crop(batch: Batch, width: int) -> dict[str, Any]:
+    """The middle, along the last axis, of everything that lies on the batch's grid."""
+    start = (batch["fixed"].shape[-1] - width) // 2
+    return {k: v.narrow(-1, start, width).contiguous() if k in _ON_GRID else v for k, v in batch.items()}
 
 
 def state_tensors(optimizer: Callable[[Iterable[nn.Parameter]], Optimizer]) -> int:

@@ -20,6 +20,7 @@ from regnet.sweeps import write_metrics
 from regnet.training.callbacks.interruption import Interrupted
 from regnet.training.callbacks.pruning import Pruning
 from regnet.training.configuration import check_checkpoint, checkpoints, write_config
+from regnet.training.environment import write_environment
 from regnet.training.module import RegistrationModule
 from regnet.training.weights import freeze, warm_start
 
@@ -83,6 +84,7 @@ def run_experiment(config: Mapping[str, Any], make: Make) -> float:
         trainer = make(config["trainer"], callbacks=callbacks, logger=loggers, enable_progress_bar=bar)
     if trainer.is_global_zero:
         write_config(config, folder)
+        write_environment(folder)
     for logger in loggers:
         logger.log_hyperparams(config)
     failed = True

@@ -1,7 +1,7 @@
 """How good the registration of a validation batch is, in the numbers that are logged."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import fmean
 from typing import Any
 
@@ -9,6 +9,21 @@ from torch import Tensor
 
 from regnet import metrics, ops
 from regnet.losses import landmark_distance
+
+MEASURES = ("folding", "sdlogj", "ndv", "epe", "dice", "tre")
+"""All that :func:`measure` may find."""
+
+_LOGGED = (*MEASURES, "loss", "lr")
+
+
+def check_names(terms: Iterable[str]) -> None:
+    """ValueError for a loss term whose values would be logged under the name of another figure."""
+    for name in terms:
+        if name in _LOGGED or "/" in name:
+            raise ValueError(
+                f"loss.terms.{name}: a loss term cannot be called so: the log has figures called {', '.join(_LOGGED)}, "
+                "and a / in others; take another name"
+            )
 
 
 def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str, float]:

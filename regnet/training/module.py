@@ -15,7 +15,7 @@ from regnet.losses import Objective
 from regnet.models import Model
 from regnet.training.guard import check_gradient, check_loss
 from regnet.training.means import Means
-from regnet.training.measure import measure
+from regnet.training.measure import check_names, measure
 from regnet.training.told import what_is_told
 
 Batch = Mapping[str, Any]
@@ -35,6 +35,9 @@ class RegistrationModule(pl.LightningModule):
         spec: input contract of the model, as plain values (``InputSpec.to_dict()``).
         objective: logged value that a ``ReduceLROnPlateau`` watches.
         seed: of what a model is told in training: see ``regnet.training.told``.
+
+    Raises:
+        ValueError: a term of the loss has the name of another figure of the log, such as ``dice``.
     """
 
     def __init__(
@@ -49,6 +52,8 @@ class RegistrationModule(pl.LightningModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        if isinstance(loss, Objective):
+            check_names(loss.terms)
         self.model = model
         self.loss = loss
         self.optimizer = optimizer
@@ -160,7 +165,9 @@ class RegistrationModule(pl.LightningModule):
         outputs = self(batch["moving"], batch["fixed"], batch.get("view"), *own, **told)
         if isinstance(self.loss, Objective) and self.loss.wants_swap(outputs):
             outputs["swapped_displacement"] = self(batch["fixed"], batch["moving"], **told)["displacement"]
-        return outputs, *self.loss(outputs, batch)
+        total, terms = self.loss(outputs, batch)
+        check_names(terms)  # of a loss of the user's own, they are only known now
+        return outputs, total, terms
 
     def _evaluate(self, batch: Batch, stage: str) -> tuple[dict[str, Tensor], Tensor]:
         outputs, total, terms = self.judge(batch, self.current_epoch if stage == "train" else None)

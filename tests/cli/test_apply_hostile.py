@@ -138,3 +138,32 @@ def test_an_image_is_no_transform_and_a_checkpoint_no_image(
     for name in ("net.ckpt", "net.nii"):
         assert str(tmp_path / name) in refused(capsys, *words, "--moving", tmp_path / name)
         assert str(tmp_path / name) in refused(capsys, *words, "--moving", image, "-t", tmp_path / name)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_result_that_is_all_background_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The field leads 40 mm away, and so does its inverse: on its own grid nothing is left in view."""
+    grid = centred((12, 14, 11))
+    flow = torch.zeros(3, *grid.shape)
+    flow[0] = 40.0 / grid.spacing[0]
+    write_image(tmp_path / "image.nii", head(grid, 5).data, grid)
+    write_transform(tmp_path / "warp.nii", Displacement(flow, grid), grid)
+    words = ("apply", "--moving", tmp_path / "image.nii", "--reference", tmp_path / "image.nii", "--overwrite")
+    out = ("--out", tmp_path / "out.nii")
+    for interp in ("linear", "cubic", "nearest"):
+        chain = ("-t", f"{tmp_path / 'warp.nii'}:inverse", "--interp", interp)
+        assert regnet(*words, *chain, *out) == 0
+        assert "every voxel of the result is background: nothing of" in capsys.readouterr().err
+    assert regnet(*words, *out) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_values_that_cannot_be_interpolated_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grid = centred((12, 14, 11))
+    data = torch.zeros(grid.shape)
+    data[4:8, 4:8, 4:8] = 3.3e38
+    write_image(tmp_path / "image.nii", data, grid)
+    words = ("apply", "--moving", tmp_path / "image.nii", "--reference", tmp_path / "image.nii")
+    line = refused(capsys, *words, "--interp", "cubic", "--out", tmp_path / "out.nii")
+    assert "too large to be interpolated" in line and not (tmp_path / "out.nii").exists()
+    assert regnet(*words, "--out", tmp_path / "out.nii") == 0

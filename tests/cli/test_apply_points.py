@@ -239,3 +239,19 @@ def test_points_that_nothing_is_mapped_to_are_counted(tmp_path: Path, capsys: py
     words = ("--points", tmp_path / "p.txt", "--space", "ras", "--to", "fixed", "-t", tmp_path / "fold.nii.gz")
     assert regnet("apply", *words, "--out", tmp_path / "q.txt") == 0
     assert "1 points have no place that is mapped to them" in capsys.readouterr().err
+
+
+def test_points_of_space_do_not_go_along_a_map_of_the_plane(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flat, warp = fixed_grid(2), tmp_path / "warp.nii.gz"
+    write_transform(warp, Displacement(smooth_flow(flat, 3.0), flat), flat)
+    table, out = tmp_path / "points.csv", tmp_path / "out.csv"
+    table.write_text("x,y,z\n3,4,5\n4,5,6\n")
+    words = ("apply", "--points", table, "--space", "ras", "-t", warp, "--out", out)
+    assert "lie in no plane, but" in refused(capsys, *words)
+    table.write_text("x,y,z\n3,4,5\n4,5,5\n")  # those of a slice at height 5
+    assert regnet(*words) == 0
+    assert read_points(out, "ras").coordinates[:, 2].tolist() == [5, 5]
+    solid = fixed_grid(3)
+    write_transform(warp, Displacement(smooth_flow(solid, 3.0), solid), solid)
+    table.write_text("x,y\n3,4\n4,5\n")
+    assert "3 are needed" in refused(capsys, *words, "--overwrite")

@@ -355,7 +355,7 @@ def _several(folder: Path, count: int) -> list[str]:
     return ["evaluate", "--pairs", str(table), "--transforms", str(folder / "warps")]
 
 
-def test_a_run_that_was_stopped_goes_on_and_what_changed_is_measured_anew(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_bad_pairs_are_told_at_the_end_and_what_changed_is_measured_anew(tmp_path: Path, monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
     words, out = [*_several(tmp_path, 4), "--out", str(tmp_path / "out")], tmp_path / "out"
     measured = []
     evaluate = cohort.evaluate
@@ -367,12 +367,18 @@ def test_a_run_that_was_stopped_goes_on_and_what_changed_is_measured_anew(tmp_pa
     monkeypatch.setattr(cohort, "evaluate", noted)
     good = (tmp_path / "warps" / "2_warp.nii.gz").read_bytes()
     (tmp_path / "warps" / "2_warp.nii.gz").write_bytes(b"junk")
-    assert main(words) == 2
-    assert measured == ["0", "1", "2"] and not (out / "cases.csv").exists()
+    (tmp_path / "warps" / "3_warp.nii.gz").rename(tmp_path / "warps" / "3.away")
+    assert main(words) == 3
+    assert measured == ["0", "1", "2"] and [case["id"] for case in _cases(out)] == ["0", "1"]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[:3] for line in lines] == [["regnet", "failed", "3"], ["regnet", "failed", "2"]]
+    assert "no transform for '3'" in lines[0] and "2_warp.nii.gz" in lines[1]
+    assert list(json.loads((out / "summary.json").read_text("utf-8"))["failed"]) == ["3", "2"]
 
     measured.clear()
     (tmp_path / "warps" / "2_warp.nii.gz").write_bytes(good)
-    assert main(words) == 0
+    (tmp_path / "warps" / "3.away").rename(tmp_path / "warps" / "3_warp.nii.gz")
+    assert main([*words, "--overwrite"]) == 0
     assert measured == ["2", "3"]
     first = (out / "cases.csv").read_bytes()
 
@@ -397,12 +403,12 @@ def test_several_at_a_time_give_the_same_table_and_a_mistake_is_one_line(tmp_pat
     (tmp_path / "warps" / "2_warp.nii.gz").write_bytes(b"junk")
     capsys.readouterr()
     together = [*words, "--jobs", "2", "--out", str(tmp_path / "two")]
-    assert main(together) == 2
+    assert main(together) == 3
     lines = [line for line in capsys.readouterr().err.splitlines() if line]
-    assert len(lines) == 1 and "2_warp.nii.gz" in lines[0]
+    assert len(lines) == 1 and lines[0].startswith("regnet: failed: 2: ") and "2_warp.nii.gz" in lines[0]
     assert {path.name for path in (tmp_path / "two" / "cases").iterdir()} == {"0.json", "1.json"}
     (tmp_path / "warps" / "2_warp.nii.gz").write_bytes(good)
-    assert main(together) == 0
+    assert main([*together, "--overwrite"]) == 0
     assert (tmp_path / "one" / "cases.csv").read_bytes() == (tmp_path / "two" / "cases.csv").read_bytes()
     assert main([*words, "--jobs", "0"]) == 2
 

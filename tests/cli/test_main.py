@@ -34,6 +34,12 @@ def test_an_unknown_verb_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
     assert "regster" in refused(capsys, "regster")
 
 
+def test_a_wrong_option_names_the_help_of_its_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (("info", "--bogus"), ("apply", "--out", "x", "--bogus", "\x1b[31m"), ("apply", "--threads", "two")):
+        line = refused(capsys, *words)
+        assert line.endswith(f"(see regnet {words[0]} --help)") and line.isprintable()
+
+
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "train"])
 def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert regnet(verb, "--help") == 0

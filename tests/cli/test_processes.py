@@ -69,6 +69,16 @@ def test_a_grid_of_jobs_of_two_processes_has_the_losses_of_one_process(tmp_path,
     weights = [read_checkpoint(tmp_path / name / "checkpoints" / "best.ckpt") for name in ("one", "grid/0")]
     for name, value in weights[0]["state_dict"].items():
         assert (value - weights[1]["state_dict"][name]).abs().max() < 1e-6
+    # Two processes go on as one does.
+    assert main(["train", "--resume", f"{tmp_path}/one", "trainer.max_epochs=2"]) == 0
+    more = [sys.executable, str(ROOT / "train.py"), "--resume", f"{tmp_path}/grid/0", "trainer.max_epochs=2"]
+    done = subprocess.run(more, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "grid" / "0" / "wandb").glob("offline-run-*"))) == 2  # parts of one run, by its id
+    weights = [read_checkpoint(tmp_path / name / "checkpoints" / "last.ckpt") for name in ("one", "grid/0")]
+    assert [each["epoch"] for each in weights] == [1, 1]
+    for name, value in weights[0]["state_dict"].items():
+        assert (value - weights[1]["state_dict"][name]).abs().max() < 1e-6
 
 
 def test_validation_counts_every_pair_once():

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from regnet import ops
 from regnet.data.spec import InputSpec
-from regnet.io import gz, read_displacement, read_image, read_labels, read_transform, write_image
-from regnet.spatial import Displacement
+from regnet.io import gz, read_displacement, read_image, read_labels, read_transform, write_image, write_transform
+from regnet.spatial import Affine, Displacement
 from tests.inference.heads import centred, head, points, shift
 from tests.inference.networks import write_checkpoint
 
@@ -328,3 +328,17 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     assert "No space left on device" in line
     assert "warp.nii.gz" in line
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_affine_map_alone_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moving, fixed, _ = write_pair(tmp_path)
+    matrix = torch.eye(4, dtype=torch.float64)
+    matrix[0, 3] = 1.5
+    write_transform(tmp_path / "shift.tfm", Affine(matrix))
+    words = ("register", "--moving", moving, "--fixed", fixed, "--prefix", tmp_path / "p_")
+    line = refused(capsys, *words, "--init", "none")
+    assert all(word in line for word in ("--model RUN", "--refine 100 --model none", "--init affine"))
+    assert regnet(*words, "--initial-transform", tmp_path / "shift.tfm") == 0
+    told = capsys.readouterr().out
+    assert told.count("affine only: ") == 1 and "folded" not in told and " mm" not in told
+    assert torch.equal(read_transform(tmp_path / "p_0GenericAffine.mat").matrix, matrix)

@@ -65,6 +65,8 @@ def test_a_bad_pair_is_told_at_the_end_and_stops_no_other(tmp_path: Path, capsys
     assert sorted(manifests["ann"]["outputs"]) == sorted(name for name in made if name.startswith("ann"))
     assert manifests["bad"]["outputs"] == {} and "bad.nii.gz" in manifests["bad"]["error"]
     assert all(len(about["sha256"]) == 64 for about in manifests["ann"]["inputs"].values())
+    assert manifests["ann"]["pair"]["fixed"] == [str((tmp_path / "pair/fixed.nii.gz").resolve())]
+    assert manifests["bad"]["pair"]["id"] == "bad"
     assert manifests["ann"]["settings"]["refine"] == 1 and manifests["ann"]["seconds"] > 0
     assert read_transform(out / "ann_warp.nii.gz").home is not None
 
@@ -168,3 +170,71 @@ def test_a_submission_has_the_accepted_names_and_form(dataset: Path, capsys: pyt
     (out / "disp_0001_0000_0009_0000.nii.gz").write_bytes(b"of another split")
     assert "belongs to no pair" in refused(capsys, *words, *_QUICK)
     assert "give no other output" in refused(capsys, *words, *_QUICK, "--moved", "{id}.nii.gz")
+
+
+def manifest_of(out: Path, name: str, *outputs: str, status: str = "done") -> None:
+    """A manifest that anyone may have written."""
+    (out / "manifests").mkdir(parents=True, exist_ok=True)
+    content = {"id": name, "status": status, "version": "", "settings": {}, "inputs": {}}
+    content["outputs"] = {each: {"size": 5, "mtime_ns": 0} for each in outputs}
+    (out / f"manifests/{name}.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_only_what_the_pair_wrote_in_the_folder_is_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, pairs = tmp_path / "out", table(tmp_path, "a", "b")
+    manifest_of(out, "a", "../secret", str(tmp_path / "secret"), "link/secret", "b_warp.nii.gz", "fixed.nii.gz", "old")
+    manifest_of(out, "b")
+    (out / "link").symlink_to(tmp_path)
+    kept = [tmp_path / "secret", out / "b_warp.nii.gz", out / "fixed.nii.gz"]
+    for path in (*kept, out / "old"):
+        path.write_bytes(b"whole")
+    # An output of a former run is an input now.
+    (out / "fixed.nii.gz").write_bytes((tmp_path / "pair/fixed.nii.gz").read_bytes())
+    pairs.write_text(pairs.read_text("utf-8").replace("pair/fixed", "out/fixed"), "utf-8")
+    assert regnet("register", "--pairs", pairs, "--out", out, *_QUICK, "--warp", "{id}_warp.nii.gz") == 3
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 and "failed: b: " in told[0] and "exists already" in told[0]
+    assert all(path.is_file() for path in kept) and not (out / "old").exists()
+    assert (out / "a_warp.nii.gz").is_file()
+    line = refused(capsys, "register", "--pairs", pairs, "--out", out, *_QUICK, "--warp", "{fixed}.nii.gz")
+    assert "fixed.nii.gz: is an input of 'a' and an output of 'a'" in line or "put {id}" in line
+
+
+def test_what_a_killed_pair_leaves_is_looked_for_by_its_own_names(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    out, pairs = tmp_path / "out", table(tmp_path, "a")
+    (tmp_path / "secret").write_bytes(b"whole")
+
+    def killed(work, items, jobs=1, engine="local"):  # type: ignore[no-untyped-def]
+        manifest_of(out, "a", "../secret", status="running")
+        (out / "a_warp.nii.gz").write_bytes(b"half")
+        yield 0, OSError("killed")
+
+    monkeypatch.setattr(register_cohort, "run_each", killed)
+    assert regnet("register", "--pairs", pairs, "--out", out, *_QUICK) == 3
+    assert (tmp_path / "secret").is_file() and not (out / "a_warp.nii.gz").exists()
+    assert read_manifests(out)["a"]["status"] == "failed"
+
+
+@pytest.mark.parametrize("name", ["../{id}.nii.gz", "{id}/../../x.nii.gz", "/tmp/{id}.nii.gz", "link/{id}.nii.gz"])
+def test_names_stay_in_the_folder(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, pairs = tmp_path / "out", table(tmp_path, "a")
+    out.mkdir()
+    (out / "link").symlink_to(tmp_path)
+    words = ("register", "--pairs", pairs, "--out", out, *_QUICK)
+    assert "is no name in --out" in refused(capsys, *words, "--warp", name)
+    assert "is no name in --out" in refused(capsys, *words, "--prefix", name)
+
+
+def test_ids_and_folders_that_cannot_be_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = table(tmp_path, "a")
+    words = ("register", "--pairs", pairs, *_QUICK)
+    assert "is a file; a folder is needed" in refused(capsys, *words, "--out", pairs)
+    assert "is a file; a folder is needed" in refused(capsys, *words, "--out", pairs / "below")
+    rows = tmp_path / "pairs.json"
+    for name in ("a\0b", "a\nb", "\x1b[31mred"):
+        rows.write_text(json.dumps([{"id": name, "moving": "pair/moving.nii.gz", "fixed": "pair/fixed.nii.gz"}]))
+        line = refused(capsys, "register", "--pairs", rows, *_QUICK, "--out", tmp_path / "o")
+        assert "control character" in line and line.isprintable()
+    rows.write_text(json.dumps([{"id": "..", "moving": "pair/moving.nii.gz", "fixed": "pair/fixed.nii.gz"}]))
+    line = refused(capsys, "register", "--pairs", rows, *_QUICK, "--out", tmp_path / "o", "--warp", "{id}/w.nii.gz")
+    assert "is no name in --out" in line

@@ -13,7 +13,8 @@ from omegaconf import OmegaConf
 import regnet.cli.train as command
 from regnet.cli.main import main
 from regnet.config import config_dir
-from regnet.sweeps import read_trials, write_metrics
+from regnet.sweeps import read_metrics, read_trials, write_metrics
+from regnet.training import RegistrationModule
 from tests.cli.test_train import SMALL, as_it_was, mistake, pytestmark, train  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +53,47 @@ def test_a_sweep_that_is_cut_off_goes_on_where_it_stopped(runs, tmp_path):
     assert train(*words) == 0
     assert made == [0, 1, 1, 2, 3]
     assert train(*words) == 0 and len(made) == 5  # nothing is done twice
+
+
+@pytest.fixture
+def epochs(monkeypatch):
+    """Numbers of the epochs that real runs begin."""
+    begun = []
+    monkeypatch.setattr(RegistrationModule, "on_train_epoch_start", lambda self: begun.append(self.current_epoch))
+    return begun
+
+
+def test_a_trial_that_is_cut_off_goes_on_from_its_checkpoint(epochs, monkeypatch, tmp_path):
+    words = ["-m", *SMALL, "trainer.max_epochs=3", "optimizer.lr=1e-3"]
+    assert train(*words, f"hydra.sweep.dir={tmp_path}/whole") == 0
+    epochs.clear()
+
+    def stop(module):
+        epochs.append(module.current_epoch)
+        if module.current_epoch == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit) as left:
+        patch.setattr(RegistrationModule, "on_train_epoch_start", stop)
+        train(*words, f"hydra.sweep.dir={tmp_path}/cut")
+    assert left.value.code == 130
+    assert states(tmp_path / "cut") == ["running"] and epochs == [0, 1]
+    assert train(*words, f"hydra.sweep.dir={tmp_path}/cut") == 0
+    assert states(tmp_path / "cut") == ["done"] and epochs == [0, 1, 1, 2]
+    whole, cut = (read_metrics(tmp_path / name / "0") for name in ("whole", "cut"))
+    assert {**whole, "seconds": 0} == {**cut, "seconds": 0}
+
+
+def test_a_hopeless_trial_ends_early_and_is_recorded_as_pruned(epochs, monkeypatch, tmp_path):
+    pytest.importorskip("optuna")
+    asked = []
+    worse_and_worse = lambda logged, objectives: {objectives[0]: float(asked.append(0) or len(asked))}  # noqa: E731
+    monkeypatch.setattr("regnet.training.callbacks.pruning.costs", worse_and_worse)
+    search = ["hydra.sweeper.sampler=tpe", "hydra.sweeper.trials=2", "hydra.sweeper.prune_after=1"]
+    words = ["-m", *SMALL, "trainer.max_epochs=3", *search, "optimizer.lr=interval(1e-4,1e-3)"]
+    assert train(*words, f"hydra.sweep.dir={tmp_path}/sweep") == 0
+    assert states(tmp_path / "sweep") == ["done", "pruned"]
+    assert epochs == [0, 1, 2, 0]
 
 
 def test_a_folder_of_another_sweep_is_refused(runs, tmp_path, capsys):
@@ -188,7 +230,9 @@ def test_a_launcher_runs_two_trials_at_a_time_and_tells_of_the_one_that_fails(la
     pytest.importorskip(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher")
     start = [sys.executable, str(ROOT / "train.py"), "-m", *SMALL, "trainer.max_epochs=1"]
     sweep = [f"hydra/launcher={launcher}", *words, "optimizer.lr=1e-3,1e30", f"hydra.sweep.dir={tmp_path}/sweep"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    # Ray's workers would be as nice as 15, and wait for every other test.
+    ray = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_worker_niceness": "0"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **ray}
     done = subprocess.run([*start, *sweep], cwd=tmp_path, env=environment, capture_output=True, text=True)
     trials = read_trials(tmp_path / "sweep")
     assert states(tmp_path / "sweep") == ["done", "failed"], done.stdout + done.stderr

@@ -126,7 +126,7 @@ def test_where_it_folds_is_said(folder: Path, capsys: pytest.CaptureFixture[str]
     assert regnet("invert", folder / "fold.nii.gz", *words) == 0
     text = capsys.readouterr().out
     folded = 2 * grid.voxels // grid.shape[0]
-    assert f"the transform folds at {folded} voxels ({200 / grid.shape[0]:.2g} %, from (" in text
+    assert f"the transform folds at {folded} voxels ({200 / grid.shape[0]:.3g} %, from (" in text
     assert regnet("jacobian", folder / "fold.nii.gz", "--out", folder / "j.nii.gz") == 0
     assert f"folded voxels: {200 / grid.shape[0]:.4f} %" in capsys.readouterr().out
     assert float(read_image(folder / "j.nii.gz").data.min()) == pytest.approx(-1, abs=1e-5)
@@ -141,7 +141,9 @@ def test_an_affine_map_is_inverted_exactly(folder: Path, capsys: pytest.CaptureF
     assert torch.allclose((read_transform(folder / "i.tfm") @ affine(3)).matrix, torch.eye(4).double(), atol=1e-12)
 
 
-def test_the_determinant_is_without_the_affine_unless_it_is_asked_for(folder: Path) -> None:
+def test_the_determinant_is_without_the_affine_unless_it_is_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     fixed, volume = folder / "fixed.nii.gz", float(torch.linalg.det(affine(3).matrix))
     names = {"w.nii.gz": (), "both.h5": (), "total": ("--total",)}
     values = {}
@@ -149,9 +151,12 @@ def test_the_determinant_is_without_the_affine_unless_it_is_asked_for(folder: Pa
         source = folder / ("both.h5" if name == "total" else name)
         out = folder / f"{source.name}{len(words)}.nii.gz"
         assert regnet("jacobian", source, "--fixed", fixed, *words, "--out", out) == 0
+        assert ("affine part left out (--total keeps it)" in capsys.readouterr().out) == (name == "both.h5")
         values[name] = nibabel.load(out).get_fdata()
     assert np.allclose(values["both.h5"], values["w.nii.gz"], atol=1e-4)
     assert np.allclose(values["total"], values["w.nii.gz"] * volume, atol=1e-4)
+    assert regnet("jacobian", source, "--fixed", fixed, "--total", "--log", "--out", folder / "log.nii.gz") == 0
+    assert np.allclose(nibabel.load(folder / "log.nii.gz").get_fdata(), np.log(values["total"]), atol=1e-5)
 
 
 def test_a_mistake_gets_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from regnet.errors import InputError
 from regnet.io import atomic_path, check_output
+from regnet.io.within import is_within
 
 
 def test_a_whole_output_takes_its_place_and_makes_its_folders(tmp_path):
@@ -58,3 +59,25 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"), atomic_path(tmp_path / "file" / "a.nii"):
         pass
+
+
+def test_a_link_to_nothing_is_an_output_that_exists(tmp_path):
+    (tmp_path / "link.txt").symlink_to(tmp_path / "elsewhere.txt")
+    with pytest.raises(InputError, match="exists already"):
+        check_output(tmp_path / "link.txt")
+    with atomic_path(tmp_path / "link.txt", overwrite=True) as temporary:
+        temporary.write_text("whole", encoding="utf-8")
+    assert not (tmp_path / "link.txt").is_symlink() and not (tmp_path / "elsewhere.txt").exists()
+
+
+def test_a_name_within_a_folder_leads_nowhere_else(tmp_path):
+    out, away = tmp_path / "out", tmp_path / "away"
+    (out / "sub").mkdir(parents=True)
+    away.mkdir()
+    (out / "link").symlink_to(away)
+    (out / "home").symlink_to(out / "sub")
+    (tmp_path / "other_name").symlink_to(out)
+    for name in ("a", "sub/a", "new/folder/a", "home/a", "a..b", "..a"):
+        assert is_within(out, out / name) and is_within(tmp_path / "other_name", tmp_path / "other_name" / name), name
+    for name in ("", "..", "../a", "sub/../../a", "sub/../a", "/etc/passwd", "link/a", "a\nb", "a\0", "sub/\x1b[2J"):
+        assert not is_within(out, out / name), name

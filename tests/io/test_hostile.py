@@ -7,9 +7,12 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 import pytest
+import SimpleITK as sitk
+import torch
 
 from regnet.errors import InputError
-from regnet.io import itk_h5, read_transform, write_transform
+from regnet.io import as_image, itk_h5, read_header, read_image, read_transform, write_transform
+from regnet.spatial import Displacement, Grid
 
 from .maps import affine, field, random_grid
 
@@ -123,3 +126,53 @@ def test_words_without_end_get_one_line(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(itk_h5, "_SECONDS", 3)
     with pytest.raises(InputError, match=r"endless\.h5: damaged"):
         read_transform(Path(__file__).parent / "golden" / "endless.h5")
+
+
+@pytest.mark.parametrize("offset", [1e9, -3e7, 2e6])
+def test_voxels_that_float32_does_not_tell_apart_are_no_geometry(tmp_path: Path, offset: float) -> None:
+    affine = np.diag([2.0, 1.5, 2.0, 1.0])
+    affine[1, 3] = offset
+    data = np.random.default_rng(0).random((5, 6, 7))
+    nib.save(nib.Nifti1Image(data, affine), tmp_path / "far.nii")
+    image = sitk.GetImageFromArray(data)
+    image.SetOrigin((0.0, offset, 0.0))
+    sitk.WriteImage(image, str(tmp_path / "far.mha"))
+    write_transform(tmp_path / "w.h5", Displacement(torch.zeros(3, 5, 6, 7), Grid((5, 6, 7), torch.tensor(affine))))
+    for attempt in (
+        lambda: read_image(tmp_path / "far.nii"),
+        lambda: read_image(tmp_path / "far.mha"),
+        lambda: read_header(tmp_path / "far.nii"),
+        lambda: as_image((data, affine)),
+        lambda: read_transform(tmp_path / "w.h5"),
+    ):
+        with pytest.raises(InputError, match="mm from the origin, where float32"):
+            attempt()
+    affine[1, 3] = 1e5  # a hundred metres, as of a table that was driven out
+    assert as_image((data, affine)).grid.shape == (5, 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [("itk", "x.nii"), ("nifty", "x.nii"), ("learn2reg", "x.npz"), ("itk", "x.h5")]
+)
+def test_a_field_that_leads_out_of_the_world_gets_one_line(tmp_path: Path, target: str, name: str) -> None:
+    fixed = random_grid(3, 1)
+    flow = torch.zeros(3, *fixed.shape)
+    flow[0, 3, 4, 5] = 1e36
+    write_transform(tmp_path / name, Displacement(flow, fixed), fixed, target=target, moving=fixed)
+    with pytest.raises(InputError, match="voxels away; such a field is damaged"):
+        read_transform(tmp_path / name, target, fixed, fixed)
+
+
+def test_numbers_beyond_float32_are_refused_wherever_they_stand(tmp_path: Path) -> None:
+    data = np.zeros((5, 6, 7))
+    data[2, 3, 4] = -1e302
+    nib.save(nib.Nifti1Image(data, np.eye(4)), tmp_path / "x.nii.gz")
+    sitk.WriteImage(sitk.GetImageFromArray(data), str(tmp_path / "x.mha"))
+    scaled = nib.Nifti1Image(np.full((5, 6, 7), 100, np.int16), np.eye(4))
+    scaled.header.set_slope_inter(3e38, 0)
+    nib.save(scaled, tmp_path / "scaled.nii")
+    for source in (tmp_path / "x.nii.gz", tmp_path / "x.mha", tmp_path / "scaled.nii", (data, np.eye(4))):
+        with pytest.raises(InputError, match="which float32 does not hold"):
+            as_image(source)
+    data[2, 3, 4] = np.inf  # is what the file says
+    assert bool(torch.isinf(as_image((data, np.eye(4))).data).any())

@@ -36,6 +36,14 @@ FIELDS = {
 }
 """Of a field, the size of its voxels, and a mask."""
 
+MASKED_FIELDS = FIELDS | {
+    "folding_penalty": lambda u, size=1.0, mask=None: losses.folding_penalty(u, mask, 1.0),
+    "log_jacobian": lambda u, size=1.0, mask=None: losses.log_jacobian(u, mask),
+    "inverse_consistency": lambda u, size=1.0, mask=None: losses.inverse_consistency(_there(u), u, size, mask),
+    "gradicon": lambda u, size=1.0, mask=None: losses.gradicon(_there(u), u, size, mask),
+}
+"""The same for all that take a mask."""
+
 SHAPES = [(2, 2, 4, 3), (1, 2, 3, 4, 2)]
 
 
@@ -56,3 +64,8 @@ def field(shape: tuple[int, ...]) -> Tensor:
     """Some voxels long, different everywhere, ``(N, D, *spatial)`` float64."""
     generator = torch.Generator().manual_seed(5)
     return 1.3 * torch.rand((shape[0], len(shape) - 2, *shape[2:]), generator=generator, dtype=torch.float64) - 0.6
+
+
+def _there(backward: Tensor) -> Tensor:
+    """A field that some other one would undo."""
+    return torch.where(backward.isfinite(), 0.3 * backward, 0).detach()

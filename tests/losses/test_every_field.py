@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.losses.cases import FIELDS, field, weights
+from tests.losses.cases import FIELDS, MASKED_FIELDS, field, weights
 
 every = pytest.mark.parametrize("name", FIELDS)
 SIZE = [1.0, 2.0, 0.5]
@@ -102,3 +102,27 @@ def test_nan_reaches_the_loss(name: str) -> None:
     flow = field((1, 2, 7, 6))
     flow[0, 0, 3, 3] = torch.nan
     assert FIELDS[name](flow).isnan()
+
+
+@pytest.mark.parametrize("name", MASKED_FIELDS)
+def test_what_a_mask_hides_may_be_nan(name: str) -> None:
+    flow, mask = field((2, 2, 8, 7)), torch.ones(1, 1, 8, 7)
+    mask[..., :3, 2:4] = 0
+    spoilt = flow.clone()
+    spoilt[1, 1, 1, 2:4] = torch.tensor([torch.nan, torch.inf])  # no voxel that counts has these beside it
+    spoilt[0, 0, 2, 3] = torch.nan  # and this one has
+    spoilt.requires_grad_()
+    value = MASKED_FIELDS[name](spoilt, 1.0, mask)
+    value.backward()
+    assert value.isfinite() and value.item() > 0
+    assert spoilt.grad.isfinite().all() and not spoilt.grad[1, :, 1, 2:4].any()
+    # what stands there instead has no say
+    other = torch.where(spoilt.isfinite(), spoilt, spoilt.new_tensor(7.0)).detach()
+    if name in FIELDS:
+        torch.testing.assert_close(MASKED_FIELDS[name](other, 1.0, mask), value.detach())
+
+
+@pytest.mark.parametrize("name", MASKED_FIELDS)
+def test_whole_numbers_count_as_float32(name: str) -> None:
+    flow = (3 * field((1, 2, 8, 7))).round().to(torch.int16)
+    assert MASKED_FIELDS[name](flow) == MASKED_FIELDS[name](flow.float()) > 0

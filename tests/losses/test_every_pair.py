@@ -134,3 +134,21 @@ def test_what_a_mask_hides_may_be_nan(name: str) -> None:
     gradient, same = torch.autograd.grad(value, spoilt)[0], torch.autograd.grad(want, clean)[0]
     assert torch.equal(gradient.masked_fill(hidden, 0), same.masked_fill(hidden, 0))
     assert (gradient[hidden] == 0).all()
+
+
+@every
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64])
+def test_whole_numbers_count_as_float32(name: str, dtype: torch.dtype) -> None:
+    x, y = ((image * 201).to(dtype) for image in pair((1, 2, 7, 6)))
+    if name in ("soft_dice", "soft_dice, sums", "cross_entropy"):
+        x, y = x > 100, y > 100  # as F.one_hot may give them
+    assert PAIRS[name](x, y) == PAIRS[name](x.float(), y.float()) != 0
+
+
+@every
+def test_images_and_masks_may_be_of_any_type(name: str) -> None:
+    x, y = pair((1, 2, 7, 6))
+    mask = weights(x.shape)
+    exact = PAIRS[name](x, y, mask)
+    for one, other, weight in ((x.float(), y, mask), (x, y.half(), mask.float()), (x.float(), y.float(), mask)):
+        torch.testing.assert_close(PAIRS[name](one, other, weight).double(), exact, atol=2e-3, rtol=2e-3)

@@ -42,6 +42,10 @@ def test_each_sample_counts_with_its_own_weighted_landmarks() -> None:
     assert float(landmark_distance(flow, moving, fixed)) == pytest.approx(2 / 2)
     weight = torch.tensor([[1.0, 0.0, 3.0]])
     assert float(landmark_distance(flow, moving, fixed, weight=weight)) == pytest.approx((5 + 3) / 4 / 2)
+    negative = torch.tensor([[1.0, -2.0, 3.0]])
+    assert landmark_distance(flow, moving, fixed, weight=negative) == landmark_distance(
+        flow, moving, fixed, 1.0, weight
+    )
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (3, 4, 5)])
@@ -68,3 +72,6 @@ def test_landmarks_that_do_not_fit_are_refused() -> None:
     for moving, fixed in ((_points((1, 2)), _points((1, 2), (3, 4))), (_points((1, 2, 3)), _points((1, 2, 3)))):
         with pytest.raises(ValueError, match="landmarks must both be"):
             landmark_distance(flow, moving, fixed)
+    for weight in (torch.ones(1), torch.ones(3, 1), torch.ones(1, 2), torch.ones(1, 1, 1)):
+        with pytest.raises(ValueError, match=r"weight must be \(N or 1, K\)"):
+            landmark_distance(flow, _points((1, 2)), _points((1, 2)), weight=weight)

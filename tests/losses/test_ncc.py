@@ -50,3 +50,16 @@ def test_ncc_counts_what_faces_nothing_as_unlike_and_leaves_out_nothing_facing_n
     assert nothing.item() == 0 and not flat.grad.any()
     half = torch.cat([flat[:, :1].detach(), x[:, 1:]], dim=1)
     assert float(ncc(half, half)) == pytest.approx(0, abs=1e-6)
+
+
+def test_faint_and_shifted_images_are_told_from_flat_ones_as_their_type_can() -> None:
+    x, y = pair((1, 1, 9, 8))
+    assert float(ncc(x + 1e6, x)) == pytest.approx(0, abs=1e-7)
+    torch.testing.assert_close(ncc(x + 1e6, y), ncc(x, y), atol=1e-7, rtol=1e-7)
+    faint = (1e-25 * x.float()).requires_grad_()
+    value = ncc(faint, 1e-25 * y.float())
+    value.backward()
+    torch.testing.assert_close(value, ncc(x.float(), y.float()))
+    assert faint.grad.isfinite().all() and faint.grad.any()
+    flat = torch.full_like(x, 1 / 3)
+    assert ncc(flat, flat) == 0 and ncc(flat, x) == 1

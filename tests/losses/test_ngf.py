@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from regnet import ops
 from regnet.losses import ngf
 from tests.losses.cases import pair
 
@@ -16,7 +17,7 @@ def _ramps(*shape: int) -> list[Tensor]:
 def test_parallel_edges_are_alike_and_crossed_ones_are_not(edge: float) -> None:
     # both gradients have length 1: crossed, 1 - e⁴ / (1 + e²)²
     a, b, _ = _ramps(7, 6, 5)
-    assert float(ngf(a, 5 - 3 * a, edge)) == pytest.approx(0 if edge == 0 else 1 - ((edge**2 - 1) / (1 + edge**2)) ** 2)
+    assert float(ngf(a, 5 - 3 * a, edge)) == pytest.approx(0, abs=1e-12)
     assert float(ngf(a, 3 * a - 5, edge)) == pytest.approx(0, abs=1e-12)
     assert float(ngf(a, b, edge)) == pytest.approx(1 - edge**4 / (1 + edge**2) ** 2)
 
@@ -35,6 +36,19 @@ def test_gain_and_offset_do_not_matter(shape: tuple[int, ...]) -> None:
     torch.testing.assert_close(ngf(1000 * x + 50, y), ngf(x, y))
     assert float(ngf(1000 * x + 50, x)) == pytest.approx(0, abs=1e-12)
     assert 0 < float(ngf(x, y)) < 1
+
+
+@pytest.mark.parametrize("edge", [0.3, 1.0])
+@pytest.mark.parametrize("shape", [(2, 2, 24, 17), (1, 1, 14, 12, 11)])
+def test_the_sign_of_the_contrast_does_not_matter_and_the_true_place_is_the_best(
+    shape: tuple[int, ...], edge: float
+) -> None:
+    x, y = pair(shape)
+    torch.testing.assert_close(ngf(x, -y, edge), ngf(x, y, edge), atol=0, rtol=0)
+    smooth = ops.box_sum(x, 5)
+    shifted = [float(ngf(smooth, 3 - 2 * smooth.roll(shift, 2), edge)) for shift in (0, 1, 2, 3)]
+    assert shifted[0] == pytest.approx(0, abs=1e-12)
+    assert shifted == sorted(shifted) and shifted[1] > 0.01
 
 
 def test_nothing_facing_nothing_is_alike_with_zero_gradient() -> None:

@@ -97,3 +97,8 @@ def test_settings_out_of_range_are_refused() -> None:
     for smooth in (0.0, 1.0):
         with pytest.raises(ValueError, match="smooth must be between 0 and 1"):
             cross_entropy(x, x, smooth=smooth)
+
+
+def test_cross_entropy_takes_one_weight_for_all_labels() -> None:
+    with pytest.raises(ValueError, match="mask must be"):
+        cross_entropy(_maps(2, 3, 5, 4), _maps(2, 3, 5, 4), torch.ones(2, 3, 5, 4))

@@ -1,5 +1,7 @@
 """Laws of the overlap of warped labels: what indicators of every label would give."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -29,10 +31,11 @@ def _warp(image: Tensor, flow: Tensor) -> Tensor:
     return ops.warp(image, flow, bound="replicate", extrapolate="edge")
 
 
-def _both(one: Tensor, other: Tensor, flow: Tensor) -> None:
-    """The same value and the same gradient."""
+def _both(one: Tensor, other: Tensor, flow: Tensor | list[Tensor]) -> None:
+    """The same value and the same gradient, in the field or in the field of each."""
     torch.testing.assert_close(one, other, atol=1e-13, rtol=1e-13)
-    gradients = [torch.autograd.grad(value, flow)[0] for value in (one, other)]
+    flows = flow if isinstance(flow, list) else [flow, flow]
+    gradients = [torch.autograd.grad(*each)[0] for each in zip((one, other), flows, strict=True)]
     assert gradients[1].abs().max() > 1e-3
     torch.testing.assert_close(*gradients, atol=1e-13, rtol=1e-11)
 
@@ -41,21 +44,36 @@ def _both(one: Tensor, other: Tensor, flow: Tensor) -> None:
 @pytest.mark.parametrize("denominator", ["squares", "sums"])
 @pytest.mark.parametrize("masked", [False, True])
 def test_dice_is_that_of_warped_indicators(shape: tuple[int, ...], denominator: str, masked: bool) -> None:
-    moving, fixed, flow, mask = _problem(shape)
-    view = _warp(torch.ones_like(moving, dtype=torch.float64), flow)
+    moving, fixed, flow, weight = _problem(shape)
+    mask = weight if masked else None
     flow.requires_grad_()
-    weight = mask if masked else torch.ones_like(mask)
-    expected = soft_dice(_warp(_indicators(moving), flow), _indicators(fixed), view * weight, denominator)
-    _both(warped_dice(moving, fixed, flow, LABELS, mask if masked else None, denominator), expected, flow)
+    expected = soft_dice(_warp(_indicators(moving), flow), _indicators(fixed), mask, denominator)
+    _both(warped_dice(moving, fixed, flow, LABELS, mask, denominator), expected, flow)
 
 
 @pytest.mark.parametrize("shape", [(7, 6), (5, 6, 7)])
-def test_cross_entropy_is_that_of_warped_indicators_in_view(shape: tuple[int, ...]) -> None:
+def test_cross_entropy_is_that_of_warped_indicators(shape: tuple[int, ...]) -> None:
     moving, fixed, flow, mask = _problem(shape)
-    view = _warp(torch.ones_like(moving, dtype=torch.float64), flow)
     flow.requires_grad_()
-    expected = cross_entropy(_warp(_indicators(moving), flow), _indicators(fixed), view * mask)
+    expected = cross_entropy(_warp(_indicators(moving), flow), _indicators(fixed), mask)
     _both(warped_cross_entropy(moving, fixed, flow, LABELS, mask), expected, flow)
+
+
+def test_labels_thrown_out_of_the_image_are_missed() -> None:
+    moving, fixed, flow, _ = _problem((5, 6, 7))
+    far = torch.full_like(flow, 100)
+    assert warped_dice(moving, fixed, far) == 1
+    assert warped_cross_entropy(moving, torch.full_like(fixed, 3), far) == pytest.approx(-math.log(0.01))
+
+
+def test_what_a_mask_hides_may_be_nan() -> None:
+    moving, fixed, flow, mask = _problem((7, 6))
+    mask[..., 2:4, 3] = 0
+    flow[..., 3, 3] = torch.nan
+    flow.requires_grad_()
+    clean = flow.detach().nan_to_num(50).requires_grad_()
+    for loss in (warped_dice, warped_cross_entropy):
+        _both(loss(moving, fixed, clean, LABELS, mask), loss(moving, fixed, flow, LABELS, mask), [clean, flow])
 
 
 def test_a_large_map_is_done_in_slabs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,15 @@ def test_fields_and_spacings_that_do_not_fit_are_refused() -> None:
         endpoint_error(flow, flow[:1])
     with pytest.raises(ValueError, match="one channel per spatial axis"):
         displacement_statistics(torch.zeros(1, 3, 4, 5))
-    for spacing in ((1.0, 2.0, 3.0), torch.ones(3, 2)):
+    for spacing in ((1.0, 2.0, 3.0), torch.ones(3, 2), 0.0, (1.0, torch.nan)):
         with pytest.raises(ValueError, match="spacing must be"):
             displacement_statistics(flow, spacing)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int16])
+def test_lengths_of_fields_in_any_type_are_taken_in_float32(dtype: torch.dtype) -> None:
+    # 300² is more than float16 holds
+    flow = torch.tensor([300, 400]).view(1, 2, 1, 1).expand(1, 2, 4, 5).to(dtype)
+    assert displacement_statistics(flow) == {"mean": 500.0, "max": 500.0}
+    assert endpoint_error(flow, torch.zeros_like(flow)) == 500
+    assert inverse_consistency_error(torch.zeros_like(flow), flow)["max"] == 500

@@ -141,3 +141,13 @@ def test_label_maps_and_spacings_that_do_not_fit_are_refused() -> None:
         hd95(a, a.T)
     with pytest.raises(ValueError, match="spacing must be"):
         hd95(a, a, (1.0, 2.0, 3.0))
+
+
+def test_a_spacing_may_be_any_number_and_a_label_only_an_integer() -> None:
+    a = torch.zeros(6, 5, 4, dtype=torch.int64)
+    a[2:4, 1:4, 1:3] = 1
+    b = a.roll(1, 0)
+    for spacing in (2, np.float32(2), np.int64(2), torch.tensor(2.0), torch.full((3,), 2.0), np.full(3, 2)):
+        assert hd95(a, b, spacing) == {1: 2.0}
+    with pytest.raises(ValueError, match="labels must be integers"):
+        hd95(a, b, labels=[1.5])

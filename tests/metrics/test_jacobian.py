@@ -129,3 +129,12 @@ def test_a_field_that_is_nan_where_it_counts_has_no_figure() -> None:
     mask = torch.zeros(1, 1, 6, 7, 8)
     mask[..., :2] = 1
     assert math.isnan(folding_fraction(flow)) and folding_fraction(flow, mask) == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int16])
+def test_determinants_of_fields_in_any_type_are_taken_in_float32(dtype: torch.dtype) -> None:
+    flow = (8 * torch.rand(1, 3, 6, 5, 4, generator=torch.Generator().manual_seed(0)) - 4).to(dtype)
+    for measure in (sdlogj, non_diffeomorphic_volume, folding_fraction):
+        assert measure(flow) == measure(flow.float()) > 0
+    assert jacobian_statistics(flow, None) == jacobian_statistics(flow.float(), None)
+    assert torch.equal(log_jacobian_determinant(flow), log_jacobian_determinant(flow.float()))

@@ -73,6 +73,7 @@ def test_a_folding_field_is_told_and_the_rest_of_it_inverted() -> None:
 def test_derivatives_of_the_inverse_are_finite_differences() -> None:
     """Also where the iterations stopped early: the last two steps make up for it."""
     flow = (swirl((5, 6)) + 0.05 * torch.randn(2, 2, 5, 6, dtype=torch.float64)).requires_grad_()
+    one = flow[:1].detach().requires_grad_()
     for order in (1, 3):
         assert gradcheck(lambda u, o=order: ops.invert(u, 50, 1e-4, o), (flow,), check_forward_ad=True, **CHECK)
-        assert gradgradcheck(lambda u, o=order: ops.invert(u, 50, 1e-4, o), (flow,), check_fwd_over_rev=True, **CHECK)
+        assert gradgradcheck(lambda u, o=order: ops.invert(u, 50, 1e-4, o), (one,), check_fwd_over_rev=True, **CHECK)

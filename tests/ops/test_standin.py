@@ -6,8 +6,10 @@ It shows what a thread computes and that every sample has its thread; not what a
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.util
 import math
+import os
 import shutil
 import subprocess
 import sysconfig
@@ -51,8 +53,24 @@ pytestmark = [
 def module(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """The module ``_cuda``, for the stand-in."""
     pybind11 = pytest.importorskip("pybind11")
-    folder = tmp_path_factory.mktemp("standin")
-    headers = ["-isystem", pybind11.get_include(), "-isystem", sysconfig.get_paths()["include"]]
+    # Of the several processes of one run of the suite, the first compiles; the others wait.
+    several = "PYTEST_XDIST_WORKER" in os.environ
+    folder = tmp_path_factory.getbasetemp().parent / "standin" if several else tmp_path_factory.mktemp("standin")
+    folder.mkdir(exist_ok=True)
+    made = folder / "_standin.so"
+    with (folder / "lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            compile_into(folder, made, pybind11.get_include())
+    spec = importlib.util.spec_from_file_location("_standin", made)
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def compile_into(folder: Path, module: Path, pybind11: str) -> None:
+    headers = ["-isystem", pybind11, "-isystem", sysconfig.get_paths()["include"]]
     defined = ["-DREGNET_CUDA", "-DREGNET_MODULE=_standin", '-DREGNET_TOOLKIT="none"', '-DREGNET_ARCHITECTURES="90"']
 
     def compiled(source: Path) -> str:
@@ -64,12 +82,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     sources = [ROOT / "csrc/bind.cpp", *sorted((ROOT / "csrc/src").glob("*.cu"))]
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(compiled, sources))
-    subprocess.run(["c++", "-shared", *objects, "-o", str(folder / "_standin.so")], check=True)
-    spec = importlib.util.spec_from_file_location("_standin", folder / "_standin.so")
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+    subprocess.run(["c++", "-shared", *objects, "-o", str(module)], check=True)
 
 
 @contextlib.contextmanager

@@ -1,11 +1,14 @@
 """Points against the direction of a map, and vectors that turn with it."""
 
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from regnet.spatial import Affine, Composite, Displacement, Velocity, coefficients_, reorient, unmap_points
+from regnet.errors import InputError
+from regnet.spatial import Affine, Composite, Displacement, Velocity, chain, coefficients_, reorient, unmap_points
 from regnet.spatial.resample import warp_image
 
 from .worlds import fixed_grid, moving_grid, rotation, smooth_flow, waves
@@ -97,3 +100,29 @@ def test_slabs_are_the_grid_in_parts(ndim):
         corner = grid.to_world(torch.tensor([0.0] * (ndim - 1) + [start], dtype=torch.float64))
         torch.testing.assert_close(slab.affine[:-1, -1], corner)
         start += slab.shape[-1]
+
+
+def test_points_are_taken_as_tensors_arrays_and_lists() -> None:
+    grid = fixed_grid(3)
+    field = Displacement(smooth_flow(grid, 2.0), grid)
+    shift = Affine(torch.tensor([[1.0, 0, 0, 5], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]))
+    points = [[3, 4.5, -5], [0, 1, 2]]
+    array = np.array(points, dtype=np.float32)[::-1]
+    for transform in (field, shift, chain([field, shift]), Velocity(smooth_flow(grid, 1.0), grid)):
+        there = transform.map_points(torch.tensor(points))
+        assert torch.equal(transform.map_points(points), there)
+        assert torch.equal(transform.map_points(array), there.flip(0))
+        assert torch.equal(unmap_points(transform, points)[0], unmap_points(transform, torch.tensor(points))[0])
+        for wrong in ([1.0, 2.0], [[1.0, 2, 3], [4, 5]], "abc", 3.0, None):
+            with pytest.raises(ValueError, match="points"):
+                transform.map_points(wrong)
+        with pytest.raises(ValueError, match=r"an image is a tensor \(N, C, \*spatial\)"):
+            transform.apply(np.zeros(grid.shape), grid, grid)
+    assert torch.equal(grid.to_voxel(points), grid.to_voxel(torch.tensor(points)))
+
+
+def test_a_saved_map_is_not_replaced_unless_told_so(tmp_path: Path) -> None:
+    Affine.identity(3).save(tmp_path / "a.mat")
+    with pytest.raises(InputError, match="exists already"):
+        Affine.identity(3).save(tmp_path / "a.mat")
+    Affine.identity(3).save(tmp_path / "a.mat", overwrite=True)

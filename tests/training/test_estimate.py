@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import _len_torch_dispatch_stack
 from regnet.losses import MSE, Diffusion, Objective
 from regnet.models import build
 from regnet.training.callbacks import Cost
-from regnet.training.estimate import Held, crop_shape, estimate, state_tensors
+from regnet.training.estimate import Held, crop_widths, estimate, state_tensors
 from tests.models.configured import configured
 
 from . import tiny
@@ -54,7 +54,7 @@ def test_crops_tell_the_memory_of_the_whole(name: str, monkeypatch: pytest.Monke
     def loss(batch):
         return objective(model(batch["moving"], batch["fixed"]), batch)[0]
 
-    batch = dict(zip(("moving", "fixed"), torch.rand(2, 1, 1, 69, 66, 70), strict=True))
+    batch = dict(zip(("moving", "fixed"), torch.rand(2, 1, 1, 35, 33, 70), strict=True))
     parameters = list(model.parameters())
     told = estimate(loss, batch, parameters)
     with Held() as counter:
@@ -63,9 +63,14 @@ def test_crops_tell_the_memory_of_the_whole(name: str, monkeypatch: pytest.Monke
     assert told.seconds > 0
 
 
-def test_crops_are_of_full_levels_or_the_whole() -> None:
-    assert crop_shape((160, 192, 224), 0.5) == [80, 96, 112]
-    assert crop_shape((70, 20, 9), 0.5) == [32, 16, 9]
+@pytest.mark.parametrize(
+    ("shape", "widths"),
+    [((160, 192, 224), (16, 48)), ((30, 40, 100), (32, 96)), ((70, 20, 48), (16, 48)), ((70, 20, 9), (9, 9)),
+     ((192, 160), (80, 160)), ((1000, 300), (32, 96))],
+)  # fmt: skip
+def test_crops_are_of_full_levels_or_the_whole(shape, widths) -> None:
+    assert crop_widths(shape) == widths
+    assert widths[1] == shape[-1] or widths[1] * torch.Size(shape[:-1]).numel() >= 40**3
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regnet.training.measure import measure
+from regnet.training.measure import MEASURES, check_names, measure
 
 REGULAR = {"folding": 0.0, "ndv": 0.0, "sdlogj": 0.0}
 
@@ -59,3 +59,13 @@ def test_landmarks_give_their_mean_distance_in_mm_and_pairs_without_any_say_noth
     assert measure(still, batch)["tre"] == pytest.approx(2.0)
     batch["fixed_points"][0] = torch.nan
     assert "tre" not in measure(still, batch)
+
+
+def test_a_loss_term_cannot_be_called_as_any_figure_that_may_be_logged():
+    batch = _batch()
+    batch["fixed_points"] = batch["moving_points"] = torch.ones(2, 3, 2)
+    assert set(measure({"displacement": torch.zeros(2, 2, 12, 10)}, batch)) == set(MEASURES)
+    for name in (*MEASURES, "loss", "lr", "weighted/similarity"):
+        with pytest.raises(ValueError, match=rf"loss\.terms\.{name}: a loss term cannot be called so"):
+            check_names(["similarity", name])
+    check_names(["similarity", "overlap", "folds", "losses"])

@@ -13,6 +13,7 @@ from regnet.errors import InputError
 from regnet.io import read_checkpoint
 from regnet.losses import LNCC, GradICON, Objective
 from regnet.models import build
+from regnet.training.module import RegistrationModule
 from tests.training import tiny
 
 pytestmark = tiny.quiet
@@ -55,6 +56,21 @@ def test_a_run_tells_its_terms_and_asks_for_the_pair_exchanged_where_one_needs_i
     assert len(calls) == 2 * 2 * len(tiny.loader())  # twice a pair, in training and in validation
     assert torch.equal(calls[0][0], calls[1][1]) and torch.equal(calls[0][1], calls[1][0])
     assert float(_rows(tmp_path, "train/consistency")[-1]["train/consistency"]) > 0
+
+
+def test_a_term_with_the_name_of_a_figure_of_the_log_is_refused_before_anything_is_logged():
+    module = tiny.module()
+    batch = next(iter(tiny.loader()))
+    with pytest.raises(ValueError, match=r"loss\.terms\.dice: a loss term cannot be called so"):
+        RegistrationModule(module.model, Objective({"dice": LNCC(window=5)}))
+
+    class Mine(torch.nn.Module):
+        def forward(self, outputs, batch):
+            total = (outputs["moved"] - batch["fixed"]).square().mean()
+            return total, {"loss": 2 * total}
+
+    with pytest.raises(ValueError, match=r"loss\.terms\.loss: a loss term cannot be called so"):
+        RegistrationModule(module.model, Mine()).judge(batch, None)
 
 
 def test_a_checkpoint_alone_rebuilds_the_model(tmp_path):

@@ -112,7 +112,7 @@ class Aligner:
             begin = begin @ starts.about(mirror, self.centre, self.centre)
         maps, rigid = begin, self._basis("rigid")
         for steps, kept in _ROUNDS:
-            climbed = climb(self.levels[0], maps, rigid, self.centre, self.measure, self.spacings[0], steps)
+            climbed = climb(self.rough, maps, rigid, self.centre, self.measure, self.spacings[0], steps)
             maps = self.best(0, climbed, kept)
         # Where the headers put the images is followed without a climb, which wanders where an object looks alike.
         maps = torch.stack([self._finish(0, one, "rigid") for one in (begin[0], *maps)])
@@ -151,6 +151,13 @@ class Aligner:
             level(fixed, moving, count, torch.Generator().manual_seed(self.seed))
             for fixed, moving, count in zip(self.fixed, self.moving, counts, strict=True)
         ]
+
+    @cached_property
+    def rough(self) -> Level:
+        """The coarsest level with few samples, to climb from many starts: small images have no coarser one."""
+        if len(self.spacings) > 1:
+            return self.levels[0]
+        return level(self.fixed[0], self.moving[0], _SAMPLES[0], torch.Generator().manual_seed(self.seed))
 
     @cached_property
     def _moments(self) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regnet.models.convolution import convolution
+from regnet.models.convolution import convolution, convolve
 
 SLOPE = 0.2
 
@@ -37,11 +37,10 @@ class Merge(nn.Module):
 
     def forward(self, coarse: Tensor, fine: Tensor) -> Tensor:
         """``(N, out_channels, *spatial)`` of ``(N, coarse, *ceil(spatial / 2))`` and ``(N, fine, *spatial)``."""
-        convolve = (F.conv1d, F.conv2d, F.conv3d)[fine.ndim - 3]
         one, other = self.layer.weight.split([self.coarse, self.layer.in_channels - self.coarse], dim=1)
         # In this order the backward pass is done with the doubled features before it begins with the fine ones.
-        out = convolve(fine, other, self.layer.bias, padding=1)
-        out = out.add_(convolve(double(coarse, fine.shape[2:]), one, padding=1))
+        out = convolve(fine, other, self.layer.bias)
+        out = out.add_(convolve(double(coarse, fine.shape[2:]), one))
         return F.leaky_relu(out, SLOPE, inplace=True)
 
 
