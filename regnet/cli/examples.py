@@ -11,7 +11,7 @@ EXAMPLES = {
         "regnet train -m optimizer.lr=1e-3,1e-4 hydra.sweep.dir=grid",
     ),
     "register": (
-        "regnet register --moving moving.nii.gz --fixed fixed.nii.gz --model run --prefix out/ann_",
+        "regnet register --moving moving.nii.gz --fixed fixed.nii.gz --prefix out/ann_",
         "regnet register --moving moving.nii.gz --fixed fixed.nii.gz --model none --refine 100 --warp warp.nii.gz",
         "regnet register --pairs pairs.csv --out cohort --model run --shard 3/100",
     ),

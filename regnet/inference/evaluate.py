@@ -55,8 +55,8 @@ def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
         ours, target = read_label_map(pair.moving_labels, moving), read_label_map(pair.fixed_labels, fixed)
         found |= _overlap(there, ours, target, protocol.labels)
     if pair.moving_points and pair.fixed_points:
-        ends = read_landmarks(pair.moving_points, moving.grid, protocol.space)
-        found |= _points(there, ends, read_landmarks(pair.fixed_points, fixed.grid, protocol.space))
+        start = read_landmarks(pair.moving_points, moving.grid, protocol.space)
+        found |= _points(there, start, read_landmarks(pair.fixed_points, fixed.grid, protocol.space))
     found |= _plain(_similarity(there, moving, fixed, mask, read_mask(pair.moving_mask, moving)))
     found |= _plain(_regularity(there, mask, volume))
     if case.inverse is not None:
