@@ -1,7 +1,7 @@
 """The pairs that registrations are judged by: tissue, regions of a mirrored brain, and a field that is known."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -114,3 +114,19 @@ def stored_otherwise(pair: Pair, out: Path) -> Pair:
     file.set_qform(affine.numpy(), 1)
     nibabel.save(file, out)
     return replace(pair, name=f"{pair.name}, stored otherwise", moving=out)
+
+
+def relooked(pair: Pair, name: str, look: Callable[[torch.Tensor], torch.Tensor], out: Path) -> Pair:
+    """The fixed image with other grey values: ``look`` of values in [0, 1], the background as it is."""
+    image = read_image(pair.fixed)
+    top = float(image.data.max())
+    changed = look(image.data / top).clamp(0, 1) * (top - 1) + 1
+    write_image(out, torch.where(image.data > 0, changed, 0).round().to(torch.uint8), image)
+    return replace(pair, name=f"{pair.name}, {name}", fixed=out)
+
+
+def mirrored_head(pair: Pair, head: Path, out: Path) -> Pair:
+    """The mirror pair with the whole head around the brain; labels and their grids are the brain's."""
+    image = read_image(head)
+    write_image(out, image.data.flip(1), image)
+    return replace(pair, name=f"{pair.name}, whole head", moving=head, fixed=out)

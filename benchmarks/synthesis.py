@@ -41,7 +41,7 @@ def main() -> None:
     generator = generator_of(0)
     labels = (random_shapes(args.shape, SHAPES, 12.0, generator) + 1) * random_body(args.shape, generator)
     calls = {
-        "regnet": lambda: pair_of_labels(labels, SPACING, LabelRecipe(), generator),
+        "regnet": lambda: pair_of_labels(labels, labels, SPACING, LabelRecipe(), generator),
         "voxelmorph and neurite": lambda: peer(labels),
     }
     times = seconds({(name, n): call for n in args.threads for name, call in calls.items()}, args.repeats)

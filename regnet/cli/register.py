@@ -19,10 +19,11 @@ from regnet.cli.register_files import files_to_write, wants_inverse, write_files
 from regnet.data.prepare import check_same_grid
 from regnet.data.reader import read_channels
 from regnet.errors import InputError
-from regnet.inference import Result, check_device, find, load_model
+from regnet.inference import LoadedModel, Result, check_device, find, load_model, shipped_model
 from regnet.inference.engine import ENGINES
 from regnet.inference.initial import INITS
 from regnet.inference.preflight import degrees_of
+from regnet.inference.shipped import takes
 from regnet.io import Image, check_image, read_labels, read_transform
 from regnet.spatial import Affine
 
@@ -46,7 +47,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--fixed", type=Path, nargs="+", help="image to deform it to; its grid is the outputs'")
     parser.add_argument(
-        "--model", default="none", help="run folder, checkpoint or model file of a trained network; default: none"
+        "--model",
+        help="run folder, checkpoint or model file of a trained network, or none; default: for volumes of one channel "
+        "the network that comes with regnet, for brains, else none",
     )
     parser.add_argument(
         "--refine",
@@ -68,7 +71,7 @@ def add_parser(subparsers: Any) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="train a copy of the network on this pair for N steps before it is asked; needs --model",
+        help="train a copy of the network on this pair for N steps before it is asked",
     )
     parser.add_argument(
         "--smoothness",
@@ -178,7 +181,7 @@ def run(args: argparse.Namespace) -> int:
         labels = None if args.moving_labels is None else read_labels(args.moving_labels)
         if labels is not None:
             check_same_grid(labels, moving.grid, moving.name)
-        model = None if args.model == "none" else load_model(args.model, trust=args.trust)
+        model = _model(args, fixed)
         with progress("registering", args.refine + args.finetune) as tell:
             result = find(
                 moving,
@@ -199,10 +202,16 @@ def run(args: argparse.Namespace) -> int:
                 progress=lambda done, _, loss: tell(done, f"loss {loss:.4f}"),
             )
         write_files(files, result, moving, fixed, labels, args.background, args.total)
-    if model is not None:
-        print(f"model: {model.path} (sha256 {model.sha256[:16]})")
+    print("model: none" if model is None else f"model: {model.path} (sha256 {model.sha256[:16]})")
     _summary(result, fixed, files, time.perf_counter() - began)
     return 0
+
+
+def _model(args: argparse.Namespace, fixed: Image) -> LoadedModel | None:
+    """The network that is asked for, or the one that comes with regnet where it can be asked."""
+    if args.model == "none" or (args.model is None and not takes(fixed)):
+        return None
+    return load_model(args.model or shipped_model(), trust=args.trust)
 
 
 def _start(path: Path | None, moving: Image, fixed: Image) -> Affine | None:
@@ -238,7 +247,7 @@ def _check_options(args: argparse.Namespace) -> dict[str, Path]:
         if not 0 <= getattr(args, option) <= _MOST_STEPS:
             raise InputError(f"--{option} {getattr(args, option)}: the number of steps is from 0 to {_MOST_STEPS:,}")
     if args.finetune and args.model == "none":
-        raise InputError("--finetune trains a copy of a network: give --model too")
+        raise InputError("--finetune trains a copy of a network: --model none leaves nothing to train")
     if not 0 <= args.smoothness < math.inf:
         raise InputError(f"--smoothness {args.smoothness:g}: give a number, 0 or more")
     if args.seconds is not None and not 0 < args.seconds < math.inf:
@@ -246,8 +255,8 @@ def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
     if nothing and args.init in ("auto", "none"):
         raise InputError(
-            "nothing to register with: give --model RUN (a trained network), --refine 100 --model none (optimises this "
-            "pair), --init affine (an affine map alone), or some of them"
+            "--model none: nothing to register with: give --refine 100 (optimises this pair), --init affine (an affine "
+            "map alone), or a network"
         )
     if args.initial_transform is not None and args.init in ("centre", "moments"):
         raise InputError(f"--initial-transform leaves nothing for --init {args.init} to do: use none, rigid or affine")

@@ -23,7 +23,7 @@ from regnet.cli.register_files import NAMED
 from regnet.data.learn2reg import displacement_names, read_dataset, write_submission
 from regnet.data.table import Pair, read_pairs
 from regnet.errors import InputError, reason
-from regnet.inference import load_model
+from regnet.inference import load_model, shipped_model
 from regnet.inference.engine import run_each
 from regnet.inference.manifest import (
     DONE,
@@ -162,14 +162,14 @@ def _tasks(
     model = None
     if args.model != "none":
         # Loaded here once to fail early; and the others take this very file, whatever a training writes meanwhile.
-        model = load_model(args.model, trust=args.trust).path
+        model = load_model(args.model or shipped_model(), trust=args.trust).path
         settings["model"] = sha256(model)
     tasks, taken = [], dict[Path, str]()
     for pair in pairs:
         names = _names(args, pair)
         about = copy(args)
         about.pairs = about.dataset = about.out = None
-        about.model = "none" if model is None else str(model)
+        about.model = args.model and str(model or "none")
         about.threads = args.threads or max(1, torch.get_num_threads() // args.jobs)
         about.moving, about.fixed = list(pair.moving), list(pair.fixed)
         about.initial_transform = pair.initial_transform

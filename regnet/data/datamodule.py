@@ -174,6 +174,8 @@ class SynthesisData(_Drawn):
         pairs: per training epoch.
         validation_pairs: the same in every epoch, never drawn in training.
         shapes_share: of the pairs, those made of random shapes although there are maps.
+        across: of the other pairs, those of two different maps, whose labels then mean the same.
+        mirrored: whether each map counts as its mirror image too, the first axis (left, right) turned around.
         recipe: how far the images of a pair differ, or its plain values.
         batch_size: in training; validation takes one pair at a time.
         num_workers: processes that make pairs; with 0, they are made on the training's device.
@@ -188,6 +190,8 @@ class SynthesisData(_Drawn):
         pairs: int = 256,
         validation_pairs: int = 8,
         shapes_share: float = 0.5,
+        across: float = 0.0,
+        mirrored: bool = False,
         recipe: LabelRecipe | Mapping[str, Any] | None = None,
         batch_size: int = 1,
         num_workers: int = 0,
@@ -205,13 +209,16 @@ class SynthesisData(_Drawn):
         self.pairs = pairs
         self.validation_pairs = validation_pairs
         self.shapes_share = shapes_share
+        self.across = across
+        self.mirrored = mirrored
         self.recipe = recipe if isinstance(recipe, LabelRecipe) else LabelRecipe(**(recipe or {}))
         self._maps: list[Tensor] | None = None
 
     def setup(self, stage: str | None = None) -> None:
         """Read the label maps, once."""
         if self._maps is None:
-            self._maps = read_label_maps(self.labels, self.spec, self.shape, _SLICE_HEIGHTS)
+            maps = read_label_maps(self.labels, self.spec, self.shape, _SLICE_HEIGHTS)
+            self._maps = maps + [labels.flip(2) for labels in maps if self.mirrored]
 
     def dataset(self, training: bool = True) -> LabelPairs:
         """The pairs of an epoch, or the fixed pairs for validation."""
@@ -227,6 +234,7 @@ class SynthesisData(_Drawn):
             length,
             self.recipe,
             self.shapes_share,
+            self.across,
             self.seed,
             training,
             device,

@@ -1,6 +1,7 @@
 """What a registration is trained and refined on: pure functions, thin modules over them, and their weighted sum."""
 
 from regnet.losses.consistency import GradICON, InverseConsistency, gradicon, inverse_consistency
+from regnet.losses.endpoint import EndPointError, endpoint_error
 from regnet.losses.folding import Folding, LogJacobian, folding_penalty, log_jacobian
 from regnet.losses.intensity import MAE, MSE, Charbonnier, GemanMcClure, charbonnier, geman_mcclure, mae, mse
 from regnet.losses.kl import KL, kl_divergence
@@ -32,6 +33,7 @@ __all__ = [
     "CrossEntropy",
     "Diffusion",
     "Elastic",
+    "EndPointError",
     "Folding",
     "GemanMcClure",
     "GradICON",
@@ -48,6 +50,7 @@ __all__ = [
     "cross_entropy",
     "diffusion",
     "elastic",
+    "endpoint_error",
     "folding_penalty",
     "geman_mcclure",
     "gradicon",

@@ -7,7 +7,7 @@
 
 ``batch``: ``fixed``, ``moving``, ``spacing`` ``(N, D)`` in mm of the fixed grid; and where known ``fixed_mask``
 ``(N, 1, *spatial)``, ``moving_labels``, ``fixed_labels`` ``(N, 1, *spatial)``, ``moving_points``, ``fixed_points``
-``(N, K, D)``.
+``(N, K, D)``, and the true ``flow`` ``(N, D, *spatial)`` in voxels, NaN where nobody knows it.
 """
 
 import math

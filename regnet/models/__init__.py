@@ -10,7 +10,7 @@ from regnet.models.heads import (
     VelocityHead,
 )
 from regnet.models.model import Model
-from regnet.models.networks import ConditionalUNet, DualStreamUNet, LargeKernelUNet, UNet
+from regnet.models.networks import ConditionalUNet, CostVolumeNet, DualStreamUNet, LargeKernelUNet, UNet
 from regnet.models.registration import Network, Registration
 from regnet.models.registry import build, describe
 
@@ -18,6 +18,7 @@ __all__ = [
     "AffineHead",
     "Cascade",
     "ConditionalUNet",
+    "CostVolumeNet",
     "DisplacementHead",
     "DualStreamUNet",
     "LargeKernelUNet",

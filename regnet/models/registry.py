@@ -23,7 +23,7 @@ from regnet.models.heads import (
     VelocityHead,
 )
 from regnet.models.model import Model
-from regnet.models.networks import ConditionalUNet, DualStreamUNet, LargeKernelUNet, UNet
+from regnet.models.networks import ConditionalUNet, CostVolumeNet, DualStreamUNet, LargeKernelUNet, UNet
 from regnet.models.registration import Registration
 
 REGISTRY: dict[str, type[nn.Module]] = {
@@ -35,6 +35,7 @@ REGISTRY: dict[str, type[nn.Module]] = {
     "conditional_unet": ConditionalUNet,
     "large_kernel_unet": LargeKernelUNet,
     "dual_stream_unet": DualStreamUNet,
+    "cost_volume": CostVolumeNet,
     "displacement": DisplacementHead,
     "velocity": VelocityHead,
     "probabilistic_velocity": ProbabilisticVelocityHead,

@@ -49,8 +49,8 @@ def measure(outputs: Mapping[str, Tensor], batch: Mapping[str, Any]) -> dict[str
         values["folding"].append(regularity["folding"])
         values["sdlogj"].append(regularity["sdlogj"])
         values["ndv"].append(metrics.non_diffeomorphic_volume(flow, foreground))
-        if "flow" in batch:
-            truth = batch["flow"][n : n + 1]
+        truth = batch["flow"][n : n + 1] if "flow" in batch else None
+        if truth is not None and truth.isfinite().all():  # NaN: nobody knows it
             values["epe"].append(metrics.endpoint_error(flow, truth, batch["spacing"][n : n + 1], foreground))
         if "moving_labels" in batch and "fixed_labels" in batch:
             moved = ops.warp_labels(batch["moving_labels"][n : n + 1], flow, mode="nearest")

@@ -27,7 +27,8 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pair")
     moving, fixed, labels = write_pair(folder)
     status = regnet(
-        *("register", "--moving", moving, "--fixed", fixed, "--refine", 12, "--background", -5),
+        *("register", "--moving", moving, "--fixed", fixed, "--model", "none"),
+        *("--refine", 12, "--background", -5),
         *("--moved", folder / "new/moved.nii.gz", "--warp", folder / "new/warp.nii.gz"),
         *("--inverse-warp", folder / "new/inverse.nii.gz", "--jacobian", folder / "new/jacobian.nii.gz", "--total"),
         *("--moving-labels", labels, "--moved-labels", folder / "new/moved_labels.nii.gz"),
@@ -115,7 +116,7 @@ def test_the_field_points_from_fixed_to_moving_in_lps(tmp_path: Path) -> None:
     write_image(tmp_path / "moving.nii.gz", head(grid, 10, shift(-2.0, 0.0, 0.0)).data, grid)
     status = regnet(
         *("register", "--moving", tmp_path / "moving.nii.gz", "--fixed", tmp_path / "fixed.nii.gz"),
-        *("--refine", 60, "--warp", tmp_path / "warp.nii.gz"),
+        *("--model", "none", "--refine", 60, "--warp", tmp_path / "warp.nii.gz"),
     )
     assert status == 0
     field = np.asarray(nibabel.load(tmp_path / "warp.nii.gz").dataobj)[:, :, :, 0]
@@ -143,7 +144,8 @@ def test_trailing_axes_of_one_voxel_are_no_obstacle(tmp_path: Path, shape: tuple
         nibabel.save(nibabel.Nifti1Image(data, np.eye(4)), tmp_path / f"{name}.nii.gz")
     status = regnet(
         *("register", "--moving", tmp_path / "moving.nii.gz", "--fixed", tmp_path / "fixed.nii.gz"),
-        *("--refine", 2, "--moved", tmp_path / "moved.nii.gz", "--warp", tmp_path / "warp.nii.gz"),
+        *("--model", "none", "--refine", 2),
+        *("--moved", tmp_path / "moved.nii.gz", "--warp", tmp_path / "warp.nii.gz"),
     )
     assert status == 0
     assert read_image(tmp_path / "moved.nii.gz").data.shape[1:] == spatial
@@ -253,10 +255,10 @@ def test_what_is_no_checkpoint_of_ours_is_named(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("--moved", "m.nii.gz"), "--refine"),
+        (("--model", "none", "--moved", "m.nii.gz"), "--refine"),
         (("--refine", "2"), "nothing to write"),
         (("--refine", "1", "--finetune", "-1", "--moved", "m.nii.gz"), "from 0 to"),
-        (("--refine", "1", "--finetune", "1", "--moved", "m.nii.gz"), "give --model"),
+        (("--model", "none", "--refine", "1", "--finetune", "1", "--moved", "m.nii.gz"), "nothing to train"),
         (("--refine", "1", "--seconds", "0", "--moved", "m.nii.gz"), "above 0"),
         (("--refine", "1", "--seconds", "nan", "--moved", "m.nii.gz"), "above 0"),
         (("--refine", "1", "--smoothness", "-1", "--moved", "m.nii.gz"), "0 or more"),

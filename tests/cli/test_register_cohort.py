@@ -15,7 +15,7 @@ from regnet.io import read_header, read_image, read_transform
 
 from .command import refused, regnet, write_pair
 
-_QUICK = ("--init", "none", "--refine", 1)
+_QUICK = ("--model", "none", "--init", "none", "--refine", 1)
 
 
 @pytest.fixture(autouse=True)

@@ -52,9 +52,23 @@ def test_the_flow_takes_the_moving_labels_to_the_fixed_ones(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_with_nothing_bent_both_label_maps_are_the_one_given(shape):
     labels = body(shape)
-    pair = pair_of_labels(labels, 4.0, LabelRecipe(**STILL), generator_of(0))
+    pair = pair_of_labels(labels, labels, 4.0, LabelRecipe(**STILL), generator_of(0))
     assert torch.equal(pair["moving_labels"], labels[0]) and torch.equal(pair["fixed_labels"], labels[0])
     assert not pair["flow"].any()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_pair_across_two_maps_has_the_labels_of_both_and_no_known_flow(shape):
+    one, other = body(shape), random_shapes(shape, 3, 6.0, generator_of(5))
+    pair = pair_of_labels(one, other, 4.0, LabelRecipe(**STILL), generator_of(0))
+    assert torch.equal(pair["moving_labels"], one[0]) and torch.equal(pair["fixed_labels"], other[0])
+    assert pair["flow"].isnan().all()
+    pairs = LabelPairs([one, other, one.flip(2)], shape, 4.0, 12, shapes_share=0, across=0.5)
+    across = [sample for sample in map(pairs.__getitem__, range(12)) if "to" in sample["id"]]
+    assert 2 <= len(across) <= 10
+    for sample in across:
+        first, second = sample["id"].split("-")[0].removeprefix("map").split("to")
+        assert first != second and sample["flow"].isnan().all()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -130,6 +144,13 @@ def test_the_module_makes_pairs_of_the_sample_tissue_maps_and_of_shapes(ndim):
     assert len(list(data.val_dataloader())) == 8
 
 
+def test_mirrored_maps_are_there_as_they_are_and_with_left_and_right_exchanged():
+    data = SynthesisData({"ndim": 2, "spacing": 8.0}, "sample", 26, mirrored=True)
+    maps = data.dataset().maps
+    half = len(maps) // 2
+    assert all(torch.equal(one.flip(2), other) for one, other in zip(maps[:half], maps[half:], strict=True))
+
+
 @pytest.mark.parametrize(
     "wrong", [{"labels": "a.nii.gz"}, {"shape": (8, 8)}, {"shape": 4}, {"spec": {"spacing": None}}]
 )
@@ -138,3 +159,9 @@ def test_settings_that_make_no_pairs_are_named(wrong):
         SynthesisData(**wrong)
     with pytest.raises(ValueError, match="two ends"):
         LabelRecipe(anatomy_mm=(2, 1))
+    with pytest.raises(ValueError, match="shape_mm must be two ends"):
+        LabelRecipe(shape_mm=(0, 1))
+    with pytest.raises(ValueError, match="shares"):
+        LabelPairs([], (9, 9), 4.0, 1, shapes_share=2)
+    with pytest.raises(ValueError, match="need two"):
+        LabelPairs([body((9, 9))], (9, 9), 4.0, 1, across=0.5)

@@ -54,7 +54,7 @@ def test_the_command_writes_the_uncertainty_and_takes_a_lambda(
     out = tmp_path / "out.nii.gz"
     for more, reason in (
         (["--model", plain, "--lambda", "0.3"], "plain.ckpt: takes no lambda"),
-        (["--refine", "2", "--lambda", "0.3"], "no model: takes no lambda"),
+        (["--model", "none", "--refine", "2", "--lambda", "0.3"], "no model: takes no lambda"),
         (["--model", told, "--lambda", "1.5"], "lambda 1.5: "),
         (["--model", told, "--lambda", "nan"], "lambda nan: "),
         (["--model", plain, "--uncertainty", out], "plain.ckpt: cannot tell its uncertainty"),

@@ -55,6 +55,7 @@ def _batch() -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         "spacing": torch.tensor([[1.0, 2.0, 3.0], [2.0, 2.0, 2.0]]),
         "fixed_labels": torch.randint(0, 3, (2, 1, *SHAPE), generator=generator),
         "moving_labels": torch.randint(0, 3, (2, 1, *SHAPE), generator=generator),
+        "flow": rand(2, 3, *SHAPE),
         "fixed_points": 5 * rand(2, 4, 3),
         "moving_points": 5 * rand(2, 4, 3),
     }

@@ -53,7 +53,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_image(folder / "fixed.nii.gz", head(here, 18).data, here)
     status = regnet(
         *("register", "--moving", folder / "moving.nii.gz", "--fixed", folder / "fixed.nii.gz", "--init", "affine"),
-        *("--refine", 8, "--background", BACKGROUND, "--prefix", folder / "P", "--composite", folder / "x.h5"),
+        *(
+            "--model",
+            "none",
+            "--refine",
+            8,
+            "--background",
+            BACKGROUND,
+            "--prefix",
+            folder / "P",
+            "--composite",
+            folder / "x.h5",
+        ),
         *("--warp", folder / "warp.nii.gz", "--inverse-warp", folder / "back.nii.gz"),
         *("--moved", folder / "moved.nii.gz", "--jacobian", folder / "jacobian.nii.gz"),
         *("--moving-labels", folder / "labels.nii.gz", "--moved-labels", folder / "moved_labels.nii.gz"),
@@ -152,7 +163,7 @@ def test_there_and_back_again_is_told_and_small(folder: Path, capsys: pytest.Cap
     capsys.readouterr()
     regnet(
         *("register", "--moving", folder / "moving.nii.gz", "--fixed", folder / "fixed.nii.gz", "--init", "rigid"),
-        *("--inverse-warp", folder / "only.nii.gz", "--overwrite"),
+        *("--model", "none", "--inverse-warp", folder / "only.nii.gz", "--overwrite"),
     )
     told = capsys.readouterr().out
     assert "forward after inverse ends 0.000 mm (most 0.000) from where it began" in told
@@ -197,7 +208,7 @@ def test_outputs_keep_the_fixed_image_s_orientation_codes_and_type(folder: Path)
 
 
 def test_an_affine_map_of_a_file_is_where_it_starts_and_stays(folder: Path, tmp_path: Path) -> None:
-    common = ("register", "--moving", folder / "moving.nii.gz", "--fixed", folder / "fixed.nii.gz")
+    common = ("register", "--moving", folder / "moving.nii.gz", "--fixed", folder / "fixed.nii.gz", "--model", "none")
     start = ("--initial-transform", folder / "P0GenericAffine.mat")
     assert regnet(*common, *start, "--prefix", tmp_path / "kept_") == 0
     assert regnet(*common, *start, "--init", "affine", "--prefix", tmp_path / "better_") == 0

@@ -39,6 +39,16 @@ def test_what_is_not_known_is_not_told():
     assert measure({"displacement": torch.zeros(2, 2, 12, 10)}, batch) == REGULAR
 
 
+def test_a_pair_whose_true_field_nobody_knows_has_no_error():
+    batch = _batch()
+    batch["flow"] = batch["flow"].clone()
+    batch["flow"][1] = torch.nan
+    still = {"displacement": torch.zeros(2, 2, 12, 10)}
+    assert measure(still, batch)["epe"] == pytest.approx(2.0)
+    batch["flow"][0, 0, 0, 0] = torch.nan
+    assert "epe" not in measure(still, batch)
+
+
 def test_landmarks_give_their_mean_distance_in_mm_and_pairs_without_any_say_nothing():
     batch = _batch()
     points = torch.tensor([[3.0, 4.0], [8.0, 2.0]]).expand(2, 2, 2).clone()

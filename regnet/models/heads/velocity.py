@@ -16,7 +16,7 @@ class VelocityHead(nn.Module):
 
     Args:
         ndim: number of spatial axes.
-        in_channels: channels of the features.
+        in_channels: channels of the features; None: they are the velocity itself, in their own voxels.
         stride: voxels of the image per node of the features, along each axis.
         steps: squarings of the integration.
         inverse: also integrate backwards in time.
@@ -25,12 +25,14 @@ class VelocityHead(nn.Module):
         Dalca et al., Medical Image Analysis 2019.
     """
 
-    def __init__(self, ndim: int, in_channels: int, stride: int = 1, steps: int = 7, inverse: bool = False) -> None:
+    def __init__(
+        self, ndim: int, in_channels: int | None, stride: int = 1, steps: int = 7, inverse: bool = False
+    ) -> None:
         super().__init__()
         self.stride = stride
         self.steps = steps
         self.inverse = inverse
-        self.field = FieldLayer(ndim, in_channels)
+        self.field = FieldLayer(ndim, in_channels) if in_channels is not None else None
 
     def forward(self, features: Tensor, shape: Sequence[int]) -> dict[str, Tensor]:
         """Deform a grid of ``shape``.
@@ -47,7 +49,7 @@ class VelocityHead(nn.Module):
         Raises:
             ValueError: the features do not fit ``shape`` at this stride.
         """
-        return self.integrated(self.field(features), shape)
+        return self.integrated(features if self.field is None else self.field(features), shape)
 
     def integrated(self, velocity: Tensor, shape: Sequence[int]) -> dict[str, Tensor]:
         """What ``forward`` returns, of a velocity ``(N, D, *ceil(shape / stride))`` in voxels of its own grid."""
