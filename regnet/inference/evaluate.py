@@ -44,13 +44,10 @@ def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
     mask = read_mask(pair.fixed_mask, fixed)
     mask = foreground_of(fixed) if mask is None else mask
     found: Measures = {}
-    for what, ends in (
-        ("labels", (pair.moving_labels, pair.fixed_labels)),
-        ("points", (pair.moving_points, pair.fixed_points)),
-    ):
-        if (ends[0] is None) != (ends[1] is None):
-            one, other = ("fixed", "moving") if ends[0] is None else ("moving", "fixed")
-            warnings.warn(f"{pair.id}: has {one}_{what} but no {other}_{what}: they are not measured", stacklevel=2)
+    for what in ("labels", "points"):
+        there_are = [end for end in ("moving", "fixed") if getattr(pair, f"{end}_{what}") is not None]
+        if len(there_are) == 1:
+            warnings.warn(f"{pair.id}: has {there_are[0]}_{what} alone, so its {what} are not measured", stacklevel=2)
     if pair.moving_labels and pair.fixed_labels:
         ours, target = read_label_map(pair.moving_labels, moving), read_label_map(pair.fixed_labels, fixed)
         found |= _overlap(there, ours, target, protocol.labels)

@@ -444,4 +444,4 @@ def test_a_field_of_a_part_and_half_a_pair_of_landmarks_get_a_warning(tmp_path: 
     assert main(words) == 0
     told = capsys.readouterr().err
     assert "one_warp.nii.gz: does not reach 50 % of " in told
-    assert "one: has moving_points but no fixed_points: they are not measured" in told
+    assert "one: has moving_points alone, so its points are not measured" in told
