@@ -122,7 +122,7 @@ def test_options_of_one_pair_and_of_many_do_not_mix(tmp_path: Path, capsys: pyte
     assert "--moving is of one pair" in refused(capsys, *words, "--out", tmp_path / "o", "--moving", pairs)
     assert "needs --out" in refused(capsys, *words)
     assert "--jobs 0" in refused(capsys, *words, "--out", tmp_path / "o", "--jobs", 0)
-    assert "nothing to register with" in refused(capsys, *words[:3], "--out", tmp_path / "o", "--init", "none")
+    assert "nothing to register with" in refused(capsys, *words[:5], "--out", tmp_path / "o", "--init", "none")
     assert "belong together" in refused(capsys, *words, "--out", tmp_path / "o", "--format", "learn2reg")
     assert "no such checkpoint" in refused(capsys, *words, "--out", tmp_path / "o", "--model", tmp_path / "no.ckpt")
     assert "has the split 'test'" in refused(capsys, *words, "--out", tmp_path / "o", "--split", "test")

@@ -58,7 +58,7 @@ def test_the_command_writes_the_uncertainty_and_takes_a_lambda(
         (["--model", told, "--lambda", "1.5"], "lambda 1.5: "),
         (["--model", told, "--lambda", "nan"], "lambda nan: "),
         (["--model", plain, "--uncertainty", out], "plain.ckpt: cannot tell its uncertainty"),
-        (["--refine", "2", "--uncertainty", out], "no model: cannot tell its uncertainty"),
+        (["--model", "none", "--refine", "2", "--uncertainty", out], "no model: cannot tell its uncertainty"),
         (["--model", told, "--uncertainty", tmp_path / "out.txt"], "out.txt"),
     ):
         assert reason in refused(capsys, *words, *more)
