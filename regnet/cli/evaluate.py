@@ -1,9 +1,12 @@
 """``regnet evaluate``: how good the transforms of a table of pairs are."""
 
 import argparse
+import json
 import math
 import sys
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     usual = Protocol("learn2reg", "voxel") if args.dataset else Protocol()
     protocol = Protocol(args.labels or usual.labels, args.space or usual.space)
     cases, failed = _cases(_pairs(args), args.transforms)
-    against = _rows_of(args.against)
+    against = _rows_of(args.against, protocol.labels)
     written = [args.out / "cases.csv", args.out / "summary.json"] if args.out else []
     with outputs(written, args.overwrite, [args.pairs, args.dataset, args.against]):
         console = Console(stderr=True)
@@ -180,12 +183,21 @@ def _ants(folder: Path, name: str) -> tuple[Path, ...]:
     return next((there for files in found if (there := tuple(file for file in files if file.is_file()))), ())
 
 
-def _rows_of(run: Path | None) -> list[Row]:
+def _rows_of(run: Path | None, labels: str) -> list[Row]:
+    """Another run's figures, with a warning if its labels were warped in another way than ``labels``."""
     if run is None:
         return []
     table = run / "cases.csv" if run.is_dir() else run
     if not table.is_file():
         raise InputError(f"{table}: no such file; --against takes the --out of another `regnet evaluate`")
+    with suppress(OSError, ValueError, AttributeError):  # without its summary nothing is known
+        theirs = json.loads(table.with_name("summary.json").read_text(encoding="utf-8")).get("labels", labels)
+        if theirs != labels:
+            warnings.warn(
+                f"{run}: was measured with --labels {theirs}, this run with {labels}: overlap and surface distances "
+                "differ by that alone",
+                stacklevel=2,
+            )
     return read_rows(table)
 
 

@@ -255,8 +255,8 @@ def _check_options(args: argparse.Namespace) -> dict[str, Path]:
     nothing = args.model == "none" and args.refine == 0 and args.initial_transform is None
     if nothing and args.init in ("auto", "none"):
         raise InputError(
-            "--model none: nothing to register with: give --model RUN (a trained network; the default is the one that "
-            "comes with regnet), --refine 100 (optimises this pair), --init affine (an affine map alone), or several"
+            "--model none: nothing to register with: give --model RUN (a trained network) or no --model (regnet's "
+            "own), --refine 100 (optimises this pair), --init affine (an affine map alone), or some of them"
         )
     if args.initial_transform is not None and args.init in ("centre", "moments"):
         raise InputError(f"--initial-transform leaves nothing for --init {args.init} to do: use none, rigid or affine")

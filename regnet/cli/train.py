@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
@@ -171,8 +172,23 @@ def _explain(error: HydraException, words: Sequence[str]) -> str:
         options = [f"{missing[2]}/{option}" for option in missing[3].split()]
         return f"config: there is no {missing[1]!r}{nearest(missing[1], options)}"
     if overridden:
-        return f"config: unknown key {overridden[1]!r}{nearest(overridden[1], flat_keys(_compose(words)))}"
+        # of a whole block, which of its keys is in question
+        inner = re.search(r"full_key: (\S+)", str(error.__cause__))
+        key = inner[1] if inner and inner[1].startswith(overridden[1]) else overridden[1]
+        known = _compose(words)
+        if _is_argument(known, key):
+            return f"config: {key} is not set yet: put + in front to add it: +{key}=VALUE"
+        return f"config: unknown key {key!r}{nearest(key, flat_keys(known))}"
     return f"config: {text}"
+
+
+def _is_argument(config: Any, key: str) -> bool:
+    """Whether the class around a key takes it, though the configuration does not have it."""
+    *outer, name = key.split(".")
+    for part in outer:
+        config = config.get(part) if isinstance(config, dict) else None
+    target = config.get("_target_") if isinstance(config, dict) else None
+    return target is not None and name in signature(get_object(target)).parameters
 
 
 def _compose(words: Sequence[str]) -> dict[str, Any]:

@@ -2,20 +2,25 @@
 
 import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
+from regnet import ops
 from regnet.data.prepare import check_mask, check_same_grid
 from regnet.data.table import Pair
 from regnet.errors import InputError
 from regnet.io import Image, read_image, read_labels, read_transform
-from regnet.spatial import Affine, Composite, Displacement, Grid, Transform, chain
+from regnet.spatial import Affine, Composite, Displacement, Grid, Transform, chain, matrix
 
 LABELS = ("nearest", "linear", "learn2reg")
 _LEARN2REG = re.compile(r"disp(_\d+){2,4}\.(npz|nii|nii\.gz)")  # the names of Learn2Reg's displacement files
+
+_MISSING = 0.01  # share of the fixed image that a field may leave out without a word
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,26 @@ def read_map(paths: Sequence[Path], moving: Grid, fixed: Image) -> tuple[Displac
     volume = math.prod(float(part.matrix.det()) for part in parts if isinstance(part, Affine))
     if isinstance(transform, Displacement) and transform.grid.matches(fixed.grid):
         return Displacement(transform.flow, fixed.grid), volume
+    if isinstance(transform, Displacement):
+        missing = _beyond(transform.grid, fixed.grid)
+        if missing > _MISSING:
+            warnings.warn(
+                f"{paths[0]}: does not reach {100 * missing:.0f} % of {fixed.name}; nothing moves there. Is it the "
+                "field of another pair?",
+                stacklevel=2,
+            )
     return transform.on(fixed.grid), volume
+
+
+def _beyond(field: Grid, fixed: Grid) -> float:
+    """Which share of the fixed grid's voxels lies outside the voxels of a field's."""
+    rows = matrix(fixed, field)[0]
+    at = ops.identity(fixed.shape, dtype=torch.float64)[0]
+    beyond = torch.zeros(fixed.shape, dtype=torch.bool)
+    for row, size in zip(rows, field.shape, strict=True):
+        coordinate = torch.tensordot(row[:-1], at, dims=1) + row[-1]
+        beyond |= (coordinate < -0.5) | (coordinate > size - 0.5)
+    return float(beyond.double().mean())
 
 
 def _read(path: Path, moving: Grid, fixed: Image) -> Transform:

@@ -99,7 +99,7 @@ def _kept(keep: Path, case: Case, protocol: Protocol) -> Measures | None:
     try:
         content = json.loads((keep / f"{case.pair.id}.json").read_text(encoding="utf-8"))
         return from_json(content["measures"]) if content["state"] == _state(case, protocol) else None
-    except (OSError, ValueError, KeyError, TypeError):  # none, or not ours: measured anew
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # none, or not ours: measured anew
         return None
 
 

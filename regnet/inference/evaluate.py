@@ -44,12 +44,16 @@ def evaluate(case: Case, protocol: Protocol | None = None) -> Measures:
     mask = read_mask(pair.fixed_mask, fixed)
     mask = foreground_of(fixed) if mask is None else mask
     found: Measures = {}
+    for what in ("labels", "points"):
+        there_are = [end for end in ("moving", "fixed") if getattr(pair, f"{end}_{what}") is not None]
+        if len(there_are) == 1:
+            warnings.warn(f"{pair.id}: has {there_are[0]}_{what} alone, so its {what} are not measured", stacklevel=2)
     if pair.moving_labels and pair.fixed_labels:
         ours, target = read_label_map(pair.moving_labels, moving), read_label_map(pair.fixed_labels, fixed)
         found |= _overlap(there, ours, target, protocol.labels)
     if pair.moving_points and pair.fixed_points:
-        ends = read_landmarks(pair.moving_points, moving.grid, protocol.space)
-        found |= _points(there, ends, read_landmarks(pair.fixed_points, fixed.grid, protocol.space))
+        start = read_landmarks(pair.moving_points, moving.grid, protocol.space)
+        found |= _points(there, start, read_landmarks(pair.fixed_points, fixed.grid, protocol.space))
     found |= _plain(_similarity(there, moving, fixed, mask, read_mask(pair.moving_mask, moving)))
     found |= _plain(_regularity(there, mask, volume))
     if case.inverse is not None:

@@ -14,6 +14,8 @@ def check_flow(flow: Tensor) -> Tensor:
     """``flow``, integers as float32; ValueError unless it is ``(N, D, *spatial)`` with one channel per spatial axis."""
     if flow.dim() < 3 or flow.shape[1] != flow.dim() - 2:
         raise ValueError(f"flow must be (N, D, *spatial) with one channel per spatial axis: got {tuple(flow.shape)}")
+    if flow.numel() == 0:
+        raise ValueError(f"flow must not be empty: got {tuple(flow.shape)}")
     return as_float(flow)
 
 

@@ -26,6 +26,8 @@ def check_pair(x: Tensor, y: Tensor, mask: Tensor | None, what: str = "images") 
         raise ValueError(
             f"{what} must both be (N, C, *spatial) of one shape: got {tuple(x.shape)} and {tuple(y.shape)}"
         )
+    if x.numel() == 0:
+        raise ValueError(f"{what} must not be empty: got {tuple(x.shape)}")
     mask = check_mask(mask, x, what)
     x, y = as_float(x), as_float(y)
     dtype = torch.promote_types(x.dtype, y.dtype)

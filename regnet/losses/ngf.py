@@ -52,7 +52,7 @@ def _gradient(image: Tensor, size: Tensor, mask: Tensor | None) -> Tensor:
     parts = []
     for axis, n in enumerate(image.shape[2:], start=2):
         if n == 1:
-            parts.append(torch.zeros_like(image))
+            parts.append(0 * image)
             continue
         step = image.diff(dim=axis)
         first, last = step.narrow(axis, 0, 1), step.narrow(axis, n - 2, 1)

@@ -59,7 +59,7 @@ def _energy(
     """A quadratic form in the control points, whose matrix is a product of one small matrix per axis."""
     control = check_flow(control)
     ndim = control.shape[1]
-    steps = tuple(map(float, spacing)) if isinstance(spacing, Sequence) else (float(spacing),) * ndim
+    steps = tuple(np.asarray(spacing, dtype=float).ravel().tolist()) * (ndim if np.ndim(spacing) == 0 else 1)
     if len(shape) != ndim or len(steps) != ndim or min(shape) < 1 or not min(steps) > 0:
         raise ValueError(f"shape and spacing must be positive, for {ndim} axes: got {tuple(shape)} and {spacing}")
     for have, n, s in zip(control.shape[2:], shape, steps, strict=True):

@@ -10,6 +10,7 @@
 ``(N, K, D)``, and the true ``flow`` ``(N, D, *spatial)`` in voxels, NaN where nobody knows it.
 """
 
+import math
 from collections.abc import Mapping
 from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar
@@ -58,6 +59,8 @@ class Term(nn.Module):
             raise ValueError(f"{name}: on must be one of {', '.join(self.choices)}: got {on!r}")
         if level < 0 or (level and on in ("points", "control")):
             raise ValueError(f"{name}: level is a number of halvings, 0 for points and control: got {level}")
+        if isinstance(weight, str) or not math.isfinite(weight):
+            raise ValueError(f"{name}: weight must be a finite number: got {weight!r}")
         self.weight = float(weight)
         self.on = on
         self.level = level

@@ -20,13 +20,15 @@ def normalised_mutual_information(a: Tensor, b: Tensor, mask: Tensor | None = No
         either image is constant. The image with itself gives 2. Few voxels in many bins score too high.
 
     Raises:
-        ValueError: the shapes differ, or the mask does not fit.
+        ValueError: the shapes differ, the mask does not fit, or there are no bins.
 
     Source:
         Studholme et al., Pattern Recognition 1999.
     """
     if a.shape != b.shape:
         raise ValueError(f"images must have one shape: got {tuple(a.shape)} and {tuple(b.shape)}")
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1: got {bins}")
     counted = [inside(image, mask).double().numpy() for image in (a, b)]
     if not counted[0].size or not np.isfinite(counted).all():
         return float("nan")

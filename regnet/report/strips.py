@@ -41,13 +41,13 @@ def coloured(slices: np.ndarray, scale: Scale, longest: int) -> str:
 
 def outlines(slices: np.ndarray) -> str:
     """An SVG path around every label of slices ``(slices, height, width)``, in voxels of the strip."""
-    parts = []
+    parts: list[str] = []
     for number, labels in enumerate(slices):
         for label in np.unique(labels[labels != 0]):
             # A margin closes the outlines at the edges.
             field = np.pad((labels == label).astype(np.float32), 1)
             lines = contour_generator(z=field, line_type=LineType.Separate).lines(0.5)
-            parts.extend(_path(line - (0.5, 0.5), number * slices.shape[1]) for line in lines)
+            parts.extend(_path(np.asarray(line) - 0.5, number * slices.shape[1]) for line in lines)
     return "".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -59,7 +60,7 @@ def _check_arguments(block: Any, name: str, locate: Callable[[str], Any]) -> Non
         _check_arguments(value, f"{name}.{key}", locate)
     if "_target_" not in block:
         return
-    parameters = inspect.signature(locate(block["_target_"])).parameters
+    parameters = inspect.signature(_class(block["_target_"], name, locate)).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for key in block:
@@ -68,6 +69,17 @@ def _check_arguments(block: Any, name: str, locate: Callable[[str], Any]) -> Non
         if not key.startswith("_") and key not in parameters:
             known = [f"{name}.{parameter}" for parameter in parameters]
             raise InputError(f"config: unknown key '{name}.{key}'{nearest(f'{name}.{key}', known)}")
+
+
+def _class(target: str, name: str, locate: Callable[[str], Any]) -> Any:
+    try:
+        return locate(target)
+    except ImportError as error:
+        home = target.rpartition(".")[0]
+        if home not in sys.modules:
+            raise InputError(f"config: {name}: {' '.join(str(error).split())}") from error
+        known = [f"{home}.{each}" for each in dir(sys.modules[home])]
+        raise InputError(f"config: {name}: there is no {target}{nearest(target, known)}") from error
 
 
 def write_config(config: Mapping[str, Any], folder: Path) -> None:

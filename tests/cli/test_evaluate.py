@@ -390,9 +390,11 @@ def test_bad_pairs_are_told_at_the_end_and_what_changed_is_measured_anew(tmp_pat
 
     measured.clear()
     (out / "cases" / "1.json").write_text("half a fi")
+    content = json.loads((out / "cases" / "2.json").read_text("utf-8"))
+    (out / "cases" / "2.json").write_text(json.dumps(content | {"measures": []}))
     write_transform(tmp_path / "warps" / "3_warp.nii.gz", Displacement(torch.zeros(3, *SHAPE), _grid()))
     assert main([*words, "--overwrite", "--labels", "linear"]) == 0
-    assert measured == ["1", "3"]
+    assert measured == ["1", "2", "3"]
     assert [float(case["displacement_mean_mm"]) for case in _cases(out)] == pytest.approx([0, 2, 4, 0])
 
 
@@ -413,6 +415,7 @@ def test_several_at_a_time_give_the_same_table_and_a_mistake_is_one_line(tmp_pat
     assert main([*words, "--jobs", "0"]) == 2
 
 
+@pytest.mark.filterwarnings("always")
 def test_a_run_is_tested_against_another(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
     words, before, after = _several(tmp_path, 3), tmp_path / "before", tmp_path / "after"
     assert main([*words[:-1], "none", "--out", str(before)]) == 0
@@ -423,5 +426,22 @@ def test_a_run_is_tested_against_another(tmp_path: Path, capsys) -> None:  # typ
         assert found["n"] == 3 and found["theirs"] == 0 and found["difference"] == pytest.approx(2)
         assert found["p"] == pytest.approx(0.5)  # of three cases two differ, both one way: 2 of 4
         assert "difference" in capsys.readouterr().out
+    assert main([*words, "--labels", "linear", "--against", str(before)]) == 0
+    assert "was measured with --labels nearest, this run with linear" in capsys.readouterr().err
     assert main([*words, "--against", str(tmp_path / "nowhere")]) == 2
     assert "no such file" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_field_of_a_part_and_half_a_pair_of_landmarks_get_a_warning(tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    table = _write(tmp_path)
+    lines = table.read_text("utf-8").splitlines()
+    (tmp_path / "points.csv").write_text("x,y,z\n1,2,3\n")
+    table.write_text(f"{lines[0]},moving_points\n{lines[1]},points.csv\n")
+    words = ["evaluate", "--pairs", str(table), "--transforms", str(tmp_path / "warps")]
+    part = Displacement(torch.zeros(3, 10, 18, 16), _grid((10, 18, 16)))
+    write_transform(tmp_path / "warps" / "one_warp.nii.gz", part)
+    assert main(words) == 0
+    told = capsys.readouterr().err
+    assert "one_warp.nii.gz: does not reach 50 % of " in told
+    assert "one: has moving_points alone, so its points are not measured" in told

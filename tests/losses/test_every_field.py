@@ -88,6 +88,8 @@ def test_half_precision_and_autocast_are_computed_in_float32(name: str) -> None:
 def test_fields_sizes_and_masks_that_do_not_fit_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="one channel per spatial axis"):
         FIELDS[name](torch.zeros(1, 3, 4, 4))
+    with pytest.raises(ValueError, match="must not be empty"):
+        FIELDS[name](torch.zeros(0, 2, 4, 4))
     flow = torch.zeros(2, 2, 4, 4)
     for size in ((1.0, 2.0, 3.0), 0.0, (1.0, -1.0), torch.ones(3, 2)):
         with pytest.raises(ValueError, match="voxel_size must be"):

@@ -79,6 +79,9 @@ def test_images_and_masks_that_do_not_fit_are_refused(name: str) -> None:
     x, y = pair((2, 2, 9, 8))
     with pytest.raises(ValueError, match="of one shape"):
         PAIRS[name](x, y[..., :7])
+    for empty in ((0, 2, 9, 8), (2, 2, 0, 8)):
+        with pytest.raises(ValueError, match="must not be empty"):
+            PAIRS[name](torch.ones(empty), torch.ones(empty))
     for mask in (torch.ones(9, 8), torch.ones(3, 1, 9, 8), torch.ones(2, 1, 8, 9)):
         with pytest.raises(ValueError, match="mask must be"):
             PAIRS[name](x, y, mask)

@@ -61,6 +61,12 @@ def test_nothing_facing_nothing_is_alike_with_zero_gradient() -> None:
     assert structure.item() > 0 and flat.grad.isfinite().all()
 
 
+def test_a_single_voxel_has_no_edge_and_no_gradient() -> None:
+    voxel = torch.ones(1, 1, 1, 1, requires_grad=True)
+    ngf(voxel, torch.zeros(1, 1, 1, 1)).backward()
+    assert not voxel.grad.any()
+
+
 def test_an_edge_that_is_not_positive_is_refused() -> None:
     with pytest.raises(ValueError, match="edge must be positive"):
         ngf(*pair((1, 1, 6, 5)), edge=0.0)

@@ -91,3 +91,10 @@ def test_control_points_that_do_not_cover_the_image_are_refused() -> None:
         spline_diffusion(control, (9, 5), 2.0)
     with pytest.raises(ValueError, match="must be positive, for 2 axes"):
         spline_bending_energy(control, (9, 5), (2.0, 0.0))
+
+
+def test_the_spacing_may_be_any_numbers() -> None:
+    control = torch.rand(1, 2, 7, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    expected = spline_diffusion(control, (9, 9), [3.0, 3.0])
+    for spacing in (3, torch.tensor(3.0), torch.tensor([3.0, 3.0]), torch.full((2,), 3).numpy()):
+        assert spline_diffusion(control, (9, 9), spacing) == expected

@@ -49,3 +49,9 @@ def test_an_image_that_is_nan_where_it_counts_shares_nothing_that_can_be_told() 
     mask[..., 3, 3] = 0
     assert math.isnan(metrics.normalised_mutual_information(one, two))
     assert metrics.normalised_mutual_information(one, two, mask=mask) >= 1
+
+
+def test_a_histogram_without_bins_is_refused() -> None:
+    image = torch.rand(1, 1, 4, 5)
+    with pytest.raises(ValueError, match="bins must be at least 1"):
+        nmi(image, image, bins=0)

@@ -54,3 +54,8 @@ def test_points_that_do_not_fit_are_refused() -> None:
         target_registration_error(torch.zeros(3, 3), torch.zeros(4, 3))
     with pytest.raises(ValueError, match="points must be"):
         map_voxels(torch.zeros(1, 2, 4, 5), torch.zeros(3, 3))
+
+
+def test_points_are_carried_by_the_field_of_one_pair() -> None:
+    with pytest.raises(ValueError, match="flow must be of one pair"):
+        map_voxels(torch.zeros(2, 2, 4, 5), torch.ones(3, 2))

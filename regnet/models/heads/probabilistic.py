@@ -43,6 +43,7 @@ class ProbabilisticVelocityHead(VelocityHead):
         Raises:
             ValueError: the features do not fit ``shape`` at this stride.
         """
+        assert self.field is not None  # it is always made, with in_channels
         mean, log_variance = self.field(features), self.log_variance(features)
         velocity = mean if draw is None else mean + (log_variance / 2).exp() * _noise(mean, draw)
         return {**self.integrated(velocity, shape), "mean": mean, "log_variance": log_variance}

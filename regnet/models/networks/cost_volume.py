@@ -130,7 +130,8 @@ class _Correlation(torch.autograd.Function):
         for slope, place in zip((gradient / fixed.shape[1]).split(1, dim=1), _places(fixed), strict=True):
             of_around[place].addcmul_(fixed, slope)
             of_fixed.addcmul_(around[place], slope)
-        return of_around[(..., *[slice(1, -1)] * (fixed.ndim - 2))], of_fixed
+        inner: tuple[Any, ...] = (..., *([slice(1, -1)] * (fixed.ndim - 2)))
+        return of_around[inner], of_fixed
 
 
 def _places(fixed: Tensor) -> Iterator[tuple[Any, ...]]:
