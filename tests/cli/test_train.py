@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 from regnet.cli.main import main
 from regnet.io import read_checkpoint
 from regnet.training.configuration import newest_checkpoint
+from regnet.training.environment import read_environment
 from tests.training import tiny
 from tests.training.finishing import CODES
 from tests.training.slurm import fake_slurm
@@ -93,6 +94,7 @@ def test_a_run_leaves_checkpoints_logs_and_its_resolved_configuration(finished):
     assert (finished / "csv" / "version_0" / "metrics.csv").is_file()
     text = (finished / "config.yaml").read_text("utf-8")
     assert "${" not in text and "???" not in text
+    assert read_environment(finished)["threads"] == torch.get_num_threads()
     about = read_checkpoint(finished / "checkpoints" / "best.ckpt")["hyper_parameters"]
     assert about["spec"]["ndim"] == 2 and about["model"]["network"]["_target_"] == "unet"
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ _FLAGS = (
     *("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--hide-scrollbars"),
     *("--disable-extensions", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
 )
+_PATIENCE = 180  # seconds, on a machine that others use too
 _KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Tab": 9}
 
 
@@ -133,6 +135,7 @@ class Browser:
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
+            assert select.select([self._in], [], [], _PATIENCE)[0], f"the browser has said nothing for {_PATIENCE} s"
             chunk = os.read(self._in, 1 << 20)
             assert chunk, "the browser has ended"
             self._buffer += chunk
