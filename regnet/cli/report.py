@@ -48,11 +48,12 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what the options say; errors are raised for :func:`regnet.cli.main.main` to tell."""
     set_threads(args.threads)
-    words = args.what[1:] if args.what[0] == "sweep" and len(args.what) == 2 else args.what
-    folder = Path(words[0])
+    if args.what[0] == "sweep" and len(args.what) == 2:
+        args.what = args.what[1:]
+    folder = Path(args.what[0])
     if not folder.is_dir():
         return report_registration.run(args)
-    if len(words) > 1:
+    if len(args.what) > 1:
         raise InputError(f"{folder}: is a folder; give one folder, or the files of one transform")
     if (folder / "manifests").is_dir():
         return report_cohort.run(args, folder)

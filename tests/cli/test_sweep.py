@@ -184,7 +184,7 @@ def test_a_report_writes_the_page_and_the_best_trial_as_an_experiment(runs, tmp_
     assert OmegaConf.to_container(found, resolve=True) == OmegaConf.to_container(wanted, resolve=True)
     capsys.readouterr()
     assert main(["report", "sweep", str(tmp_path / "none")]) == 2
-    assert "no such folder" in capsys.readouterr().err
+    assert "none: no such file or folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", sorted(config_dir().glob("sweeps/*.yaml")), ids=lambda path: path.stem)
