@@ -18,7 +18,7 @@ from regnet.inference.manifest import DONE, FAILED, Manifest, read_manifests
 from regnet.inference.meaning import MEANING
 from regnet.inference.registered import case_of, changed, protocol_of
 from regnet.inference.scene import scene
-from regnet.io import atomic_path
+from regnet.io import atomic_path, check_output
 from regnet.io.within import is_within
 
 
@@ -37,14 +37,17 @@ def run(args: argparse.Namespace, folder: Path) -> int:
     index = out / "index.html"
     entries = {name: _without_page(manifest) for name, manifest in manifests.items()}
     done = [manifest for manifest in manifests.values() if manifest["status"] == DONE]
-    with outputs([index, *pages.values()], args.overwrite):
-        for path in pages.values():
-            path.unlink(missing_ok=True)  # of a pair that has none any more
+    for page in pages.values():
+        check_output(page, args.overwrite)
+    with outputs([index], args.overwrite):  # pages are many, and each is whole by itself
+        for name in manifests.keys() - {manifest["id"] for manifest in done}:
+            pages[name].unlink(missing_ok=True)
         work = _Work(folder, pages, max(1, torch.get_num_threads() // args.jobs))
         with progress("reporting", len(done)) as tell:
             for count, (number, outcome) in enumerate(run_each(work, done, args.jobs), start=1):
                 name = done[number]["id"]
                 if isinstance(outcome, Exception):
+                    pages[name].unlink(missing_ok=True)
                     outcome = _without_page(done[number]) | {"error": f"no page: {_one_line(outcome)}"}
                     print(f"regnet: warning: {name}: {outcome['error']}", file=sys.stderr)
                 entries[name] = outcome

@@ -33,7 +33,8 @@ def endpoint_error(flow: Tensor, truth: Tensor, voxel_size: VoxelSize = 1.0, mas
     known = truth.isfinite().all(1, keepdim=True)
     size = check_voxel_size(voxel_size, flow).reshape(-1, flow.shape[1], *[1] * (flow.dim() - 2))
     square = ((flow - torch.where(known, truth, 0).to(flow.dtype)) * size).square().sum(1, keepdim=True)
-    length = torch.where(square > 0, torch.where(square > 0, square, 1).sqrt(), 0)
+    zero = square == 0  # where the root has no slope; NaN stays NaN
+    length = torch.where(zero, 0, torch.where(zero, 1, square).sqrt())
     return weighted_mean(length, known if mask is None else known * mask)
 
 

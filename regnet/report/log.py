@@ -40,7 +40,9 @@ def read_log(folder: Path) -> Log:
     if not files:
         raise InputError(f"{folder}: has no csv/version_0/metrics.csv; a run with logger=csv or default writes it")
     rows = [row for path in files for row in _rows(path)]
-    steps = (max(row["step"] for row in rows) + 1) / (max(row["epoch"] for row in rows) + 1)
+    # An epoch that was cut off says nothing of how many steps one has.
+    ends = [row for row in rows if any(name.startswith(("train/", "val/")) for name in row)] or rows
+    steps = (max(row["step"] for row in ends) + 1) / (max(row["epoch"] for row in ends) + 1)
     curves: dict[str, dict[float, float]] = {}
     for row in rows:
         for name, value in row.items():

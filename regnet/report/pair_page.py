@@ -65,7 +65,7 @@ def _origin(about: Mapping[str, Any]) -> str:
     files = {**about.get("inputs", {}), **about.get("transforms", {})}
     if files:
         rows = [
-            (f"<code>{escape(str(path))}</code>", f"{each.get('size', 0):,}", f"<code>{each.get('sha256', '')}</code>")
+            tuple(f"<code>{escape(str(cell))}</code>" for cell in (path, each.get("size", ""), each.get("sha256", "")))
             for path, each in files.items()
         ]
         parts.append(fold("Files", table(("file", "bytes", "SHA-256"), rows)))

@@ -61,3 +61,8 @@ def test_what_does_not_fit_is_refused() -> None:
         EndPointError(level=1)
     with pytest.raises(ValueError, match="needs 'flow'"):
         EndPointError()({"displacement": torch.zeros(1, 2, 4, 5)}, {})
+
+
+def test_a_field_that_is_lost_has_no_small_error() -> None:
+    truth = torch.ones(1, 2, 4, 5)
+    assert endpoint_error(torch.full_like(truth, float("nan")), truth).isnan()

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from regnet import ops
@@ -47,6 +48,7 @@ class CostVolumeNet(nn.Module):
             raise ValueError(f"the encoder needs two levels or more, got {len(encoder)}")
         self.in_channels = in_channels
         self.edges = convolution(ndim, in_channels // 2, encoder[0])
+        self.edges.get_parameter("bias").requires_grad_(False)  # an edge has none; unused weights stop DDP
         self.down = nn.ModuleList(block(ndim, inside, outside, stride=2) for inside, outside in pairwise(encoder))
         shifts = torch.tensor(list(product((-1.0, 0.0, 1.0), repeat=ndim)))
         self.register_buffer("shifts", shifts, persistent=False)
@@ -82,7 +84,8 @@ class CostVolumeNet(nn.Module):
                 there = ops.warp(there.float().contiguous(), flow, bound="replicate", extrapolate="edge")
             scores = correlation(there, here)
             weights = (local_mean(scores) * self.sharpness[number].exp()).softmax(1)
-            step = torch.einsum("nk...,kd->nd...", weights, self.shifts)
+            with torch.autocast(moving.device.type, enabled=False):  # fields stay float32
+                step = torch.einsum("nk...,kd->nd...", weights.float(), self.shifts)
             known = [scores, step, here] if hidden is None else [scores, step, here, hidden]
             hidden = self.correct[number](to_channels_last(torch.cat([each.to(here.dtype) for each in known], dim=1)))
             velocity = velocity + self.trust[number] * step + self.fields[number](hidden)
@@ -124,6 +127,7 @@ class _Correlation(torch.autograd.Function):
         return torch.stack([(around[place] * fixed).mean(1) for place in _places(fixed)], dim=1)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         around, fixed = ctx.saved_tensors
         of_around, of_fixed = torch.zeros_like(around), torch.zeros_like(fixed)

@@ -47,7 +47,7 @@
 
   document.addEventListener("keydown", (event) => {
     const at = event.target;
-    if (event.ctrlKey || event.metaKey || event.altKey || at.tagName === "CANVAS") return;
+    if (event.ctrlKey || event.metaKey || event.altKey || ["CANVAS", "SELECT"].includes(at.tagName)) return;
     // A slider that has the focus moves by itself.
     if (at.tagName === "INPUT" && at.type === "range" && event.key.startsWith("Arrow")) return;
     const steps = { ArrowLeft: -5, ArrowRight: 5 };
